@@ -1,0 +1,39 @@
+/** Instants are whole milliseconds since 1970; durations are milliseconds. */
+export type Instant = number & { readonly __instant?: never }
+
+/** Time comes in through this port; only `systemClock` touches the real one. */
+export interface Clock {
+  /** Wall-clock time: for what is shown and stored. */
+  now(): Instant
+  /** Never steps back, unaffected by anyone setting the clock: for measuring leases and waits. */
+  monotonicMs(): number
+  /** Calls back once after `ms`; the returned function takes it back. An armed timer does not keep a process alive unless `ref`. */
+  after(ms: number, callback: () => void, options?: { readonly ref?: boolean }): () => void
+}
+
+// A longer delay would overflow the runtime's 32-bit timer and fire at once.
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  after(ms, callback, options = {}) {
+    const timer = setTimeout(callback, Math.min(Math.max(ms, 0), LONGEST_TIMER_MS))
+    if (options.ref !== true) timer.unref()
+    return () => clearTimeout(timer)
+  },
+}
+
+/** Resolves after `ms`, or as soon as `signal` aborts: waiting is never a reason to be late for a stop. */
+export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted === true) return resolve()
+    const done = () => {
+      cancel()
+      signal?.removeEventListener('abort', done)
+      resolve()
+    }
+    const cancel = clock.after(ms, done, { ref: true })
+    signal?.addEventListener('abort', done, { once: true })
+  })
+}
