@@ -1,0 +1,164 @@
+import { link, lstat, mkdir, open, rename, unlink, type FileHandle } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+import { HoldfastError, type ErrorDetails } from './errors.ts'
+
+/*
+ * The one writer of files outside the database. A reader sees the old content or the new, never a mixture, and what
+ * was acknowledged is still there after a power loss: unique temporary name in the same folder, data synced, renamed,
+ * folder synced.
+ */
+
+export interface WriteOptions {
+  /** Permissions of the file. Without it an existing file keeps its own, a new one gets 0600. */
+  readonly mode?: number
+  /** False for a file that has no meaning after a reboot: still atomic, but not synced. */
+  readonly durable?: boolean
+}
+
+export async function writeFileAtomic(
+  path: string,
+  data: string | Uint8Array,
+  options: WriteOptions = {},
+): Promise<void> {
+  const mode = options.mode ?? (await modeOf(path)) ?? 0o600
+  await throughTemporary(path, data, { ...options, mode }, (temporary) => rename(temporary, path))
+  if (options.durable !== false) await syncFolder(dirname(path))
+}
+
+/** Creates the file complete or not at all; of several racing creators exactly one is told `created`. */
+export async function createFileOnce(
+  path: string,
+  data: string | Uint8Array,
+  options: WriteOptions = {},
+): Promise<'created' | 'exists'> {
+  const outcome = await throughTemporary(path, data, { mode: 0o600, ...options }, (temporary) =>
+    linkOnce(temporary, path),
+  )
+  if (options.durable !== false) await syncFolder(dirname(path))
+  return outcome
+}
+
+/** Creates a folder with its missing parents, so that the new names survive a power loss. */
+export async function ensureFolder(path: string, mode = 0o700): Promise<void> {
+  const wanted = resolve(path)
+  const first = await named(wanted, () => mkdir(wanted, { recursive: true, mode }))
+  if (first === undefined) return
+  for (let folder = wanted; ; folder = dirname(folder)) {
+    await syncFolder(dirname(folder))
+    if (folder === resolve(first)) return
+  }
+}
+
+export async function syncFolder(path: string): Promise<void> {
+  await named(path, async () => {
+    const folder = await open(path, 'r')
+    try {
+      await folder.sync()
+    } finally {
+      await folder.close()
+    }
+  })
+}
+
+type Publish<T> = (temporary: string) => Promise<T>
+
+async function throughTemporary<T>(
+  path: string,
+  data: string | Uint8Array,
+  options: { readonly mode: number; readonly durable?: boolean },
+  publish: Publish<T>,
+): Promise<T> {
+  const temporary = join(dirname(path), `.${basename(path)}.${uniqueSuffix()}.tmp`)
+  return named(path, async () => {
+    try {
+      await writeTemporary(temporary, data, options)
+      return await publish(temporary)
+    } finally {
+      await unlink(temporary).catch(() => {})
+    }
+  })
+}
+
+let written = 0
+
+// Not random on purpose: loading the runtime's cryptography takes 7 ms, a fifth of the start of a supervisor. A name
+// that is taken all the same is an error of the exclusive open, never a shared file.
+const uniqueSuffix = () => `${process.pid}-${process.hrtime.bigint().toString(36)}-${(written += 1)}`
+
+async function writeTemporary(
+  temporary: string,
+  data: string | Uint8Array,
+  options: { readonly mode: number; readonly durable?: boolean },
+): Promise<void> {
+  const file: FileHandle = await open(temporary, 'wx', options.mode)
+  try {
+    // The mode given to open is narrowed by the umask; a kept mode must not be.
+    await file.chmod(options.mode)
+    await file.writeFile(data)
+    if (options.durable !== false) await file.sync()
+  } finally {
+    await file.close()
+  }
+}
+
+async function linkOnce(temporary: string, path: string): Promise<'created' | 'exists'> {
+  try {
+    await link(temporary, path)
+    return 'created'
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST') return 'exists'
+    throw error
+  }
+}
+
+async function modeOf(path: string): Promise<number | undefined> {
+  try {
+    const found = await lstat(path)
+    return found.isFile() ? found.mode & 0o7777 : undefined
+  } catch {
+    return undefined
+  }
+}
+
+interface Trouble {
+  readonly code: string
+  readonly says: string
+  readonly remedy: string
+}
+
+const FULL: Trouble = { code: 'files/full', says: 'there is no space left', remedy: 'free some space, then try again' }
+const NOT_WRITABLE: Trouble = {
+  code: 'files/not-writable',
+  says: 'it may not be written',
+  remedy: 'check who owns the folder, its permissions and whether the disk is mounted read-only',
+}
+const TOO_MANY: Trouble = {
+  code: 'files/too-many-open',
+  says: 'too many files are open',
+  remedy: 'raise the limit on open files (ulimit -n), or run fewer things at once',
+}
+
+const TROUBLES: Readonly<Record<string, Trouble>> = {
+  ENOSPC: FULL,
+  EDQUOT: FULL,
+  EACCES: NOT_WRITABLE,
+  EPERM: NOT_WRITABLE,
+  EROFS: NOT_WRITABLE,
+  EMFILE: TOO_MANY,
+  ENFILE: TOO_MANY,
+}
+
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}
+
+async function named<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    const trouble = TROUBLES[errorCode(error) ?? '']
+    if (trouble === undefined) throw error
+    const details: ErrorDetails = { remedy: trouble.remedy, cause: error }
+    throw new HoldfastError(trouble.code, `cannot write ${path}: ${trouble.says}`, details)
+  }
+}

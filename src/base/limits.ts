@@ -1,0 +1,42 @@
+/** Everything has a limit; this is where they are, each with its reason. */
+export const LIMITS = {
+  /** Transitions in one commit. Beyond this the sync's cost is spread thin enough, and latency starts to grow. */
+  batchMembers: 256,
+  /** How long one commit may gather work while it holds the write lock that other processes wait for. */
+  batchMs: 10,
+  /** A process waits this long for another's write lock before it says `store/busy`. */
+  lockWaitMs: 30_000,
+  /** Look for other processes' commits this often when no file notification came (network mounts, lost events). */
+  changePollMs: 500,
+  /** Pokes of other processes are gathered this long: a burst of commits wakes them once. */
+  wakeGatherMs: 2,
+
+  /** A worker that is gone is noticed after this; CONTRACT promises takeover within 30 s. */
+  leaseMs: 15_000,
+  /** Renewals a lease: two may fail before the third must succeed. */
+  renewalsPerLease: 3,
+  /** The share of a lease after which a worker that could not renew stops its own processes. */
+  selfFenceShare: 0.7,
+  /** A run whose attempts end without ever having started its command is given up after this many. */
+  attempts: 5,
+  /** Runs that one claim may end because a breaker is open, so that a claim stays a short transaction. */
+  refusalsPerClaim: 50,
+  /** Queued runs; a caller that gets `capacity/backlog-full` can slow down, a full disk cannot be undone. */
+  backlog: 10_000,
+  /** Bytes of one submitted request, so that a row stays a row. */
+  requestBytes: 256 * 1024,
+  /** Names chosen by people: agents, threads, keys. */
+  nameLength: 200,
+
+  /** Consecutive authentication failures that open an agent's breaker. */
+  breakerFailures: 3,
+  breakerFirstMs: 30_000,
+  breakerLongestMs: 300_000,
+
+  /** From TERM to KILL when a command is told to stop. */
+  graceMs: 5_000,
+  /** A draining daemon waits this long for its running commands before it hands them over. */
+  drainMs: 10_000,
+  /** Rows in one page of a listing. */
+  page: 100,
+} as const

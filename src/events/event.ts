@@ -1,0 +1,67 @@
+import type { RunId, ThreadId } from '../base/ids.ts'
+import { integer, json, nullable, row, text } from '../store/row.ts'
+import type { Decoded } from '../store/row.ts'
+import { now, sql } from '../store/sql.ts'
+import { all, one, run, single } from '../store/transition.ts'
+import type { Transition } from '../store/transition.ts'
+
+/**
+ * The log of what happened: append-only, totally ordered, written in the transaction it tells about. `noun.verb` in
+ * the past tense; a run's end is one `run.finished`.
+ */
+export const EVENT_TYPES = [
+  'thread.created',
+  'run.queued',
+  'run.started',
+  'run.parked',
+  'run.resumed',
+  'run.cancel_requested',
+  'run.taken_over',
+  'run.handed_over',
+  'run.requeued',
+  'run.finished',
+  'run.late_result',
+  'message.accepted',
+  'message.dead',
+  'breaker.opened',
+  'breaker.reset',
+] as const
+export type EventType = (typeof EVENT_TYPES)[number]
+
+export interface NewEvent {
+  readonly type: EventType
+  readonly threadId?: ThreadId
+  readonly runId?: RunId
+  readonly data?: Readonly<Record<string, unknown>>
+}
+
+const eventRow = row({
+  seq: integer,
+  at: integer,
+  type: text(),
+  threadId: nullable(text<ThreadId>()),
+  runId: nullable(text<RunId>()),
+  data: json<Record<string, unknown>>(),
+})
+export type Event = Decoded<typeof eventRow>
+
+export function* record(event: NewEvent): Transition<void> {
+  yield* run(sql`insert into events (at, type, thread_id, run_id, data)
+    values (${now}, ${event.type}, ${event.threadId ?? null}, ${event.runId ?? null}, ${JSON.stringify(event.data ?? {})})`)
+}
+
+/** Everything after `seq`, oldest first. Cheap: a range of the primary key. */
+export const eventsAfter = single((seq: number, limit: number) =>
+  all(eventRow, sql`select seq, at, type, thread_id, run_id, data from events where seq > ${seq} order by seq limit ${limit}`),
+)
+
+export const runEventsAfter = single((runId: RunId, seq: number, limit: number) =>
+  all(
+    eventRow,
+    sql`select seq, at, type, thread_id, run_id, data from events
+      where run_id = ${runId} and seq > ${seq} order by seq limit ${limit}`,
+  ),
+)
+
+const seqRow = row({ seq: integer })
+export const lastEventSeq = single(() => one(seqRow, sql`select coalesce(max(seq), 0) as seq from events`))

@@ -1,0 +1,100 @@
+import type { AttemptId, RunId, WorkerId } from '../base/ids.ts'
+import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
+import type { Decoded } from '../store/row.ts'
+import { now, sql } from '../store/sql.ts'
+import { all, first, run, single } from '../store/transition.ts'
+import type { Transition } from '../store/transition.ts'
+import { releaseSlots } from './capacity.ts'
+
+/**
+ * One worker's try at a run. It holds the claim (the fence, a number that only grows) and the lease; every write that
+ * it makes carries its fence. `superseded`: another worker took the claim over.
+ */
+export const ATTEMPT_OUTCOMES = ['succeeded', 'failed', 'cancelled', 'parked', 'requeued', 'superseded'] as const
+export type AttemptOutcome = (typeof ATTEMPT_OUTCOMES)[number]
+
+/** What a worker shows to change its run. */
+export interface AttemptRef {
+  readonly id: AttemptId
+  readonly runId: RunId
+  readonly fence: number
+}
+
+export const attemptRow = row({
+  id: text<AttemptId>(),
+  runId: text<RunId>(),
+  number: integer,
+  fence: integer,
+  workerId: text<WorkerId>(),
+  /** Random; every process of the command carries it. Kept over a takeover, as the processes are. */
+  mark: text(),
+  /** The capacity scopes that it holds. */
+  slots: json<readonly string[]>(),
+  claimedAt: integer,
+  leaseUntil: integer,
+  startingAt: nullable(integer),
+  releasedAt: nullable(integer),
+  endedAt: nullable(integer),
+  outcome: nullable(oneOf(ATTEMPT_OUTCOMES)),
+})
+export type Attempt = Decoded<typeof attemptRow>
+
+/** Ends the attempt and gives its slots back: the same transaction, and never by a sweep. */
+export function* endAttempt(attempt: { readonly id: AttemptId }, outcome: AttemptOutcome): Transition<void> {
+  const ended = yield* first(
+    attemptRow,
+    sql`update attempts set ended_at = ${now}, outcome = ${outcome}
+      where id = ${attempt.id} and ended_at is null returning *`,
+  )
+  if (ended !== undefined) yield* releaseSlots(ended.slots)
+}
+
+export type Started = 'starting' | 'superseded' | 'cancel-requested'
+
+/**
+ * The intent, on disk before the command is spawned. A taker that cannot see this host's disk knows from it whether
+ * the command may have run.
+ */
+export function* recordStarting(attempt: AttemptRef): Transition<Started> {
+  const changed = yield* run(sql`update attempts set starting_at = ${now}
+    where id = ${attempt.id} and ended_at is null
+      and exists (select 1 from runs where id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running'
+        and cancel_requested_at is null)`)
+  if (changed === 1) return 'starting'
+  const alive = yield* findLiveAttempt.single(attempt.id)
+  return alive === undefined ? 'superseded' : 'cancel-requested'
+}
+
+const findLiveAttempt = single((id: AttemptId) =>
+  first(attemptRow, sql`select * from attempts where id = ${id} and ended_at is null`),
+)
+
+const renewedRow = row({ id: text<AttemptId>(), runId: text<RunId>(), fence: integer })
+
+/** One statement for all of a worker's attempts. What is not in the answer is no longer its own. */
+export const renewLeases = single((workerId: WorkerId, leaseMs: number) =>
+  all(
+    renewedRow,
+    sql`update attempts set lease_until = ${now} + ${leaseMs}
+      where worker_id = ${workerId} and ended_at is null and released_at is null returning id, run_id, fence`,
+  ),
+)
+
+const heldRow = row({ runId: text<RunId>(), attemptId: text<AttemptId>(), cancelRequestedAt: nullable(integer) })
+
+/** The runs that a worker holds, and which of them are to be cancelled. */
+export const heldRuns = single((workerId: WorkerId) =>
+  all(
+    heldRow,
+    sql`select r.id as run_id, a.id as attempt_id, r.cancel_requested_at from attempts a join runs r on r.id = a.run_id
+      where a.worker_id = ${workerId} and a.ended_at is null and a.released_at is null`,
+  ),
+)
+
+export const liveAttemptOf = single((runId: RunId) =>
+  first(attemptRow, sql`select * from attempts where run_id = ${runId} and ended_at is null`),
+)
+
+export const attemptsOf = single((runId: RunId) =>
+  all(attemptRow, sql`select * from attempts where run_id = ${runId} order by number`),
+)

@@ -1,0 +1,103 @@
+import type { RunId } from '../base/ids.ts'
+import { record } from '../events/event.ts'
+import { now, sql } from '../store/sql.ts'
+import { first, run } from '../store/transition.ts'
+import type { Transition } from '../store/transition.ts'
+import { deliverCompletion } from '../threads/completion.ts'
+import { endAttempt } from './attempt.ts'
+import type { AttemptRef } from './attempt.ts'
+import { settleBreaker } from './breaker.ts'
+import { findRun, runRow } from './run.ts'
+import type { FailureCode, Run, TerminalState, Usage } from './run.ts'
+
+/** How a run ended, as its worker saw it. */
+export type Outcome = (
+  | { readonly state: 'succeeded' }
+  | { readonly state: 'failed'; readonly code: FailureCode; readonly error: string }
+  | { readonly state: 'cancelled' }
+) & { readonly result?: unknown; readonly usage?: Usage }
+
+export type Finish =
+  /** This call wrote the terminal state and everything that follows from it. */
+  | { readonly kind: 'finished'; readonly run: Run }
+  /** The run has, or from now on has, another end than the one reported; `run` is what is true. */
+  | { readonly kind: 'reconciled'; readonly run: Run }
+
+/**
+ * The only way in which a claimed run ends, for success, failure, timeout, cancel and recovery alike. The verdict is
+ * the update's own: it wins only with the current fence, from `running`, and once cancel was requested only as
+ * `cancelled`. All that follows from the end is the same transaction.
+ */
+export function* finishRun(attempt: AttemptRef, outcome: Outcome): Transition<Finish> {
+  const ended = yield* writeEnd(sql`id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running'`, outcome)
+  if (ended !== undefined) return { kind: 'finished', run: yield* followEnd(ended, attempt) }
+  const reconciled = outcome.state === 'cancelled' ? undefined : yield* cancelInstead(attempt, outcome)
+  return { kind: 'reconciled', run: reconciled ?? (yield* readRun(attempt.runId)) }
+}
+
+/** Ends a run that nobody holds: cancelled or expired in the queue, refused by an open breaker, cancelled while parked. */
+export function* finishUnclaimed(runId: RunId, outcome: Outcome): Transition<Finish> {
+  const ended = yield* writeEnd(sql`id = ${runId} and state in ('queued', 'parked')`, outcome)
+  if (ended === undefined) return { kind: 'reconciled', run: yield* readRun(runId) }
+  return { kind: 'finished', run: yield* followEnd(ended) }
+}
+
+/**
+ * The command ended by itself after cancel had been requested and before it was stopped. Its processes are as dead as
+ * after a stop, so the run ends cancelled now; what it brought is kept beside the run.
+ */
+function* cancelInstead(attempt: AttemptRef, outcome: Outcome): Transition<Run | undefined> {
+  const ended = yield* writeEnd(sql`id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running'`, {
+    state: 'cancelled',
+    ...(outcome.usage === undefined ? {} : { usage: outcome.usage }),
+  })
+  if (ended === undefined) return undefined
+  yield* keepLateResult(attempt, outcome)
+  return yield* followEnd(ended, attempt)
+}
+
+function* writeEnd(holds: ReturnType<typeof sql>, outcome: Outcome): Transition<Run | undefined> {
+  const { state, usage, result } = outcome
+  const failure = outcome.state === 'failed' ? outcome : undefined
+  return yield* first(
+    runRow,
+    sql`update runs set state = ${state}, ended_at = ${now}, code = ${failure?.code ?? null},
+        error = ${failure?.error ?? null}, result = ${result === undefined ? null : JSON.stringify(result)},
+        input_tokens = input_tokens + ${usage?.inputTokens ?? 0},
+        output_tokens = output_tokens + ${usage?.outputTokens ?? 0},
+        cost_microusd = cost_microusd + ${usage?.costMicrousd ?? 0}
+      where ${holds} and (cancel_requested_at is not null) = ${sqlBoolean(state === 'cancelled')}
+      returning *`,
+  )
+}
+
+const sqlBoolean = (value: boolean) => (value ? sql`(1 = 1)` : sql`(1 = 0)`)
+
+function* followEnd(ended: Run, attempt?: AttemptRef): Transition<Run> {
+  const state = ended.state as TerminalState
+  if (attempt !== undefined) yield* endAttempt(attempt, state)
+  yield* settleBreaker(ended)
+  if (ended.notify && ended.parentThreadId !== null) {
+    yield* deliverCompletion({ from: ended.threadId, to: ended.parentThreadId, runId: ended.id, body: completionOf(ended) })
+  }
+  yield* record({ type: 'run.finished', threadId: ended.threadId, runId: ended.id, data: completionOf(ended) })
+  return ended
+}
+
+function completionOf(ended: Run): Record<string, unknown> {
+  const { state, code, error, result, agent } = ended
+  return { state, agent, ...(code === null ? {} : { code, error }), ...(result === null ? {} : { result }) }
+}
+
+/** A result that came too late to count: kept, visible, never applied. */
+export function* keepLateResult(attempt: AttemptRef, outcome: Outcome): Transition<void> {
+  const kept = yield* run(sql`insert into late_results (attempt_id, run_id, outcome, arrived_at)
+    values (${attempt.id}, ${attempt.runId}, ${JSON.stringify(outcome)}, ${now}) on conflict do nothing`)
+  if (kept === 1) yield* record({ type: 'run.late_result', runId: attempt.runId, data: { state: outcome.state } })
+}
+
+function* readRun(id: RunId): Transition<Run> {
+  const found = yield* findRun.single(id)
+  if (found === undefined) throw new Error(`run ${id} vanished`)
+  return found
+}

@@ -1,0 +1,39 @@
+import type { RunId } from '../base/ids.ts'
+import { record } from '../events/event.ts'
+import { now, sql } from '../store/sql.ts'
+import { first } from '../store/transition.ts'
+import type { Transition } from '../store/transition.ts'
+import { endAttempt } from './attempt.ts'
+import type { AttemptRef } from './attempt.ts'
+import { findRun, runRow } from './run.ts'
+import type { Run } from './run.ts'
+
+export type Parked =
+  | { readonly kind: 'parked'; readonly run: Run }
+  /** Cancel was requested meanwhile, or the claim is lost: the worker must not wait. */
+  | { readonly kind: 'refused'; readonly run: Run | undefined }
+
+/** The run waits for something outside: it gives up its slot, its lease and its memory, and any worker can go on with it. */
+export function* parkRun(attempt: AttemptRef, waitsFor: string): Transition<Parked> {
+  const parked = yield* first(
+    runRow,
+    sql`update runs set state = 'parked', parked_at = ${now}, parked_for = ${waitsFor}
+      where id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running' and cancel_requested_at is null
+      returning *`,
+  )
+  if (parked === undefined) return { kind: 'refused', run: yield* findRun.single(attempt.runId) }
+  yield* endAttempt(attempt, 'parked')
+  yield* record({ type: 'run.parked', threadId: parked.threadId, runId: parked.id, data: { waitsFor } })
+  return { kind: 'parked', run: parked }
+}
+
+/** What it waited for has come. The time it was parked does not count towards its limits. */
+export function* resumeRun(runId: RunId): Transition<Run | undefined> {
+  const resumed = yield* first(
+    runRow,
+    sql`update runs set state = 'queued', parked_ms = parked_ms + (${now} - parked_at), parked_at = null, parked_for = null
+      where id = ${runId} and state = 'parked' returning *`,
+  )
+  if (resumed !== undefined) yield* record({ type: 'run.resumed', threadId: resumed.threadId, runId })
+  return resumed
+}

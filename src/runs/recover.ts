@@ -1,0 +1,153 @@
+import type { AttemptId, RunId, WorkerId } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
+import { record } from '../events/event.ts'
+import { integer, json, nullable, row, text } from '../store/row.ts'
+import type { Decoded } from '../store/row.ts'
+import { now, sql } from '../store/sql.ts'
+import { all, first, run, single } from '../store/transition.ts'
+import type { Transition } from '../store/transition.ts'
+import { attemptRow, endAttempt } from './attempt.ts'
+import type { Attempt, AttemptRef } from './attempt.ts'
+import { insertAttempt } from './claim.ts'
+import type { Claim } from './claim.ts'
+import { finishRun, finishUnclaimed } from './finish.ts'
+import type { Finish } from './finish.ts'
+import { findRun, runRow } from './run.ts'
+import type { OwnerIdentity } from './worker.ts'
+
+/** A live attempt with what a taker needs to judge its owner. */
+const heldAttemptRow = row({
+  id: text<AttemptId>(),
+  runId: text<RunId>(),
+  fence: integer,
+  number: integer,
+  mark: text(),
+  workerId: text<WorkerId>(),
+  identity: json<OwnerIdentity>(),
+  home: text(),
+  leaseUntil: integer,
+  startingAt: nullable(integer),
+  releasedAt: nullable(integer),
+  workerStoppedAt: nullable(integer),
+  leaseOver: integer,
+})
+export type HeldAttempt = Decoded<typeof heldAttemptRow>
+
+/** Every attempt that is under way, oldest lease first. Their number is bounded by capacity, not by history. */
+export const heldAttempts = single(() =>
+  all(
+    heldAttemptRow,
+    sql`select a.id, a.run_id, a.fence, a.number, a.mark, a.worker_id, w.identity, w.home, a.lease_until, a.starting_at,
+        a.released_at, w.stopped_at as worker_stopped_at, case when a.lease_until < ${now} then 1 else 0 end as lease_over
+      from attempts a join workers w on w.id = a.worker_id where a.ended_at is null order by a.lease_until`,
+  ),
+)
+
+/**
+ * Why a taker may have the claim. `owner-dead` was proven by the taker on the owner's host; the other two are checked
+ * again by the update itself.
+ */
+export type TakeoverGround = 'owner-dead' | 'lease-over' | 'released'
+
+export interface Taker {
+  readonly workerId: WorkerId
+  readonly leaseMs: number
+  readonly attemptId: AttemptId
+}
+
+/**
+ * Fences the old attempt and goes on with its run under a new one. The processes, if there are any, keep their mark;
+ * the slots change hands. A worker that comes back finds its fence outdated and can change nothing.
+ */
+export function* takeOverRun(held: AttemptRef & { mark: string }, ground: TakeoverGround, taker: Taker): Transition<Claim | undefined> {
+  const old = yield* first(attemptRow, sql`select * from attempts where id = ${held.id} and ended_at is null`)
+  if (old === undefined || !(yield* groundHolds(old, ground))) return undefined
+  const taken = yield* first(
+    runRow,
+    sql`update runs set fence = fence + 1, attempt = attempt + 1
+      where id = ${held.runId} and fence = ${held.fence} and state = 'running' returning *`,
+  )
+  if (taken === undefined) return undefined
+  yield* run(sql`update attempts set ended_at = ${now}, outcome = 'superseded' where id = ${old.id} and ended_at is null`)
+  const holder = { workerId: taker.workerId, leaseMs: taker.leaseMs, attempt: { id: taker.attemptId, mark: old.mark } }
+  const attempt = yield* insertAttempt(taken, holder, old.slots)
+  if (old.startingAt !== null) yield* run(sql`update attempts set starting_at = ${old.startingAt} where id = ${attempt.id}`)
+  yield* record({
+    type: 'run.taken_over',
+    threadId: taken.threadId,
+    runId: taken.id,
+    data: { attempt: taken.attempt, from: old.workerId, ground },
+  })
+  return { run: taken, attempt: { ...attempt, startingAt: old.startingAt } }
+}
+
+const yesRow = row({ yes: integer })
+
+function* groundHolds(old: Attempt, ground: TakeoverGround): Transition<boolean> {
+  if (ground === 'owner-dead') return true
+  if (ground === 'released') return old.releasedAt !== null
+  return (yield* first(yesRow, sql`select 1 as yes from attempts where id = ${old.id} and lease_until < ${now}`)) !== undefined
+}
+
+export type Requeued = { readonly kind: 'requeued' } | Finish
+
+/** The command was proven never to have started, so it may be tried again; bounded, in case starting is what kills. */
+export function* requeueRun(attempt: AttemptRef): Transition<Requeued> {
+  const queued = yield* first(
+    runRow,
+    sql`update runs set state = 'queued'
+      where id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running' and cancel_requested_at is null
+        and attempt < ${LIMITS.attempts} returning *`,
+  )
+  if (queued === undefined) return yield* giveUp(attempt)
+  yield* endAttempt(attempt, 'requeued')
+  yield* record({ type: 'run.requeued', threadId: queued.threadId, runId: queued.id, data: { attempt: queued.attempt } })
+  return { kind: 'requeued' }
+}
+
+function* giveUp(attempt: AttemptRef): Transition<Finish> {
+  const held = yield* findRun.single(attempt.runId)
+  if (held?.cancelRequestedAt != null) return yield* finishRun(attempt, { state: 'cancelled' })
+  const error = `${LIMITS.attempts} attempts ended before the command had started`
+  return yield* finishRun(attempt, { state: 'failed', code: 'lost', error })
+}
+
+/** A worker that shuts down lets go of its claim at once; the command goes on under its supervisor. */
+export function* handOverRun(attempt: AttemptRef): Transition<boolean> {
+  const released = yield* run(sql`update attempts set released_at = ${now}, lease_until = ${now}
+    where id = ${attempt.id} and ended_at is null and released_at is null`)
+  if (released === 1) yield* record({ type: 'run.handed_over', runId: attempt.runId })
+  return released === 1
+}
+
+/** Ends what waited in the queue longer than it may. */
+export function* expireQueued(limit: number): Transition<number> {
+  const expired = yield* all(
+    runRow,
+    sql`select * from runs where state = 'queued' and expires_at is not null and expires_at <= ${now} order by expires_at limit ${limit}`,
+  )
+  for (const waited of expired) {
+    const error = 'it waited in the queue longer than it may'
+    yield* finishUnclaimed(waited.id, { state: 'failed', code: 'expired', error })
+  }
+  return expired.length
+}
+
+const reservedRow = row({ runId: text<RunId>(), workerId: text<WorkerId>(), identity: json<OwnerIdentity>() })
+
+/** Queued runs that are kept for one worker: if that process is gone, nobody will ever take them. */
+export const reservedRuns = single(() =>
+  all(
+    reservedRow,
+    sql`select r.id as run_id, w.id as worker_id, w.identity from runs r join workers w on w.id = r.for_worker
+      where r.state = 'queued' and r.for_worker is not null`,
+  ),
+)
+
+/** Ends a run whose foreground process went away before it could start it. */
+export function* abandonReserved(runId: RunId, worker: WorkerId): Transition<Finish | undefined> {
+  const reserved = yield* findRun.single(runId)
+  if (reserved?.state !== 'queued' || reserved.forWorker !== worker) return undefined
+  const error = 'the `holdfast run` that was to execute it went away before it had started'
+  return yield* finishUnclaimed(runId, { state: 'failed', code: 'lost', error })
+}

@@ -1,0 +1,126 @@
+import type { RunId, ThreadId, WorkerId } from '../base/ids.ts'
+import { flag, integer, json, nullable, oneOf, row, text } from '../store/row.ts'
+import type { Decoded } from '../store/row.ts'
+import { literals, sql } from '../store/sql.ts'
+import { all, first, single } from '../store/transition.ts'
+
+/**
+ * One execution on a thread, from its request to one terminal state. `running → queued` only when it is proven that
+ * the attempt never started its command; `queued` and `parked` runs that are cancelled end at once.
+ */
+export const RUN_MOVES = {
+  queued: ['running', 'cancelled', 'failed'],
+  running: ['succeeded', 'failed', 'cancelled', 'parked', 'queued'],
+  parked: ['queued', 'cancelled', 'failed'],
+  succeeded: [],
+  failed: [],
+  cancelled: [],
+} as const satisfies Record<string, readonly string[]>
+export type RunState = keyof typeof RUN_MOVES
+export const RUN_STATES = Object.keys(RUN_MOVES) as RunState[]
+export const TERMINAL_STATES = RUN_STATES.filter((state) => RUN_MOVES[state].length === 0)
+export type TerminalState = 'succeeded' | 'failed' | 'cancelled'
+
+export const isTerminal = (state: RunState): state is TerminalState => RUN_MOVES[state].length === 0
+
+/** Why a run failed. A closed list, because scripts and breakers decide on it. */
+export const FAILURE_CODES = {
+  exit: 'the command exited with a status other than 0',
+  spawn: 'the command could not be started',
+  timeout: 'it ran longer than it may',
+  killed: 'its process was ended from outside',
+  lost: 'its worker or supervisor was lost after the command had started, and left no result',
+  expired: 'it waited in the queue longer than it may',
+  circuit_open: 'its agent keeps failing for a reason that a new try does not mend',
+  auth: 'the provider refused the credentials',
+  budget: 'it spent what it may',
+  model: 'the model call failed',
+  tool: 'a tool failed',
+  validation: 'its result did not pass the check',
+  internal: 'a defect in Holdfast',
+} as const
+export type FailureCode = keyof typeof FAILURE_CODES
+
+/** What a command run asks for; kept in canonical JSON, whose digest tells two requests with one key apart. */
+export interface CommandRequest {
+  readonly kind: 'command'
+  readonly argv: readonly [string, ...string[]]
+  readonly cwd: string
+  /** The whole environment of a detached command; a foreground one inherits its caller's and stores none of it. */
+  readonly env?: Readonly<Record<string, string>>
+  readonly timeoutMs?: number
+}
+export type RunRequest = CommandRequest
+
+export interface Usage {
+  readonly inputTokens: number
+  readonly outputTokens: number
+  readonly costMicrousd: number
+}
+
+export const runRow = row({
+  seq: integer,
+  id: text<RunId>(),
+  threadId: text<ThreadId>(),
+  agent: text(),
+  state: oneOf(RUN_STATES),
+  priority: integer,
+  request: json<RunRequest>(),
+  requestDigest: text(),
+  submitKey: nullable(text()),
+  parentThreadId: nullable(text<ThreadId>()),
+  notify: flag,
+  /** Kept for this worker: a foreground command runs in its caller's terminal and environment, or not at all. */
+  forWorker: nullable(text<WorkerId>()),
+  fence: integer,
+  attempt: integer,
+  cancelRequestedAt: nullable(integer),
+  cancelBy: nullable(text()),
+  cancelReason: nullable(text()),
+  code: nullable(text<FailureCode>()),
+  error: nullable(text()),
+  result: nullable(json<unknown>()),
+  inputTokens: integer,
+  outputTokens: integer,
+  costMicrousd: integer,
+  createdAt: integer,
+  expiresAt: nullable(integer),
+  startedAt: nullable(integer),
+  parkedAt: nullable(integer),
+  parkedFor: nullable(text()),
+  parkedMs: integer,
+  endedAt: nullable(integer),
+})
+export type Run = Decoded<typeof runRow>
+
+export const findRun = single((id: RunId) => first(runRow, sql`select * from runs where id = ${id}`))
+
+/** Runs whose id starts with `prefix`, two at most: enough to know whether it is unique. */
+export const runsByPrefix = single((prefix: string) =>
+  all(runRow, sql`select * from runs where id >= ${prefix} and id < ${`${prefix}\u{10ffff}`} order by id limit 2`),
+)
+
+export interface RunFilter {
+  readonly states?: readonly RunState[]
+  readonly threadId?: ThreadId
+  readonly limit: number
+}
+
+/** Newest first. */
+export const listRuns = single((filter: RunFilter) =>
+  all(
+    runRow,
+    sql`select * from runs where ${filter.states === undefined ? sql`1 = 1` : sql`state in (${literals(filter.states)})`}
+      and ${filter.threadId === undefined ? sql`1 = 1` : sql`thread_id = ${filter.threadId}`}
+      order by seq desc limit ${filter.limit}`,
+  ),
+)
+
+const countRow = row({ state: oneOf(RUN_STATES), count: integer })
+export const countRuns = single(() => all(countRow, sql`select state, count(*) as count from runs group by state`))
+
+const lateRow = row({ runId: text<RunId>(), outcome: json<Record<string, unknown>>(), arrivedAt: integer })
+export type LateResult = Decoded<typeof lateRow>
+export const lateResultsOf = single((runId: RunId) =>
+  all(lateRow, sql`select run_id, outcome, arrived_at from late_results where run_id = ${runId} order by arrived_at`),
+)

@@ -1,0 +1,106 @@
+import { canonicalJson, digestOf } from '../base/canonical-json.ts'
+import { HoldfastError } from '../base/errors.ts'
+import type { RunId, ThreadId, WorkerId } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
+import { record } from '../events/event.ts'
+import { integer, row } from '../store/row.ts'
+import { now, sql } from '../store/sql.ts'
+import { first, one } from '../store/transition.ts'
+import type { Transition } from '../store/transition.ts'
+import { openThread } from '../threads/thread.ts'
+import { runRow } from './run.ts'
+import type { Run, RunRequest } from './run.ts'
+
+export interface Submission {
+  readonly id: RunId
+  readonly threadId: ThreadId
+  readonly agent: string
+  readonly request: RunRequest
+  /** Submissions with the same key are the same run. */
+  readonly key?: string
+  readonly parentThreadId?: ThreadId
+  readonly notify?: boolean
+  readonly priority?: number
+  /** How long it may wait in the queue. */
+  readonly expiresInMs?: number
+  readonly backlogLimit?: number
+  /** Only this worker may claim it. */
+  readonly forWorker?: WorkerId
+}
+
+export type Submitted =
+  | { readonly kind: 'submitted'; readonly run: Run }
+  | { readonly kind: 'existing'; readonly run: Run }
+  /** The key belongs to a different request. */
+  | { readonly kind: 'conflict'; readonly run: Run }
+  | { readonly kind: 'backlog-full'; readonly limit: number }
+
+/**
+ * Stores a run to be executed. With a key, the unique index decides which of several submissions made the run; the
+ * others get that run, or a conflict if they asked for something else.
+ */
+export function* submitRun(submission: Submission): Transition<Submitted> {
+  const digest = submissionDigest(submission)
+  const known = submission.key === undefined ? undefined : yield* findByKey(submission.key)
+  if (known !== undefined) return { kind: known.requestDigest === digest ? 'existing' : 'conflict', run: known }
+  const limit = submission.backlogLimit ?? LIMITS.backlog
+  if ((yield* countQueued(limit)) >= limit) return { kind: 'backlog-full', limit }
+  yield* openThread(submission.threadId, submission.agent, submission.parentThreadId ?? null)
+  const stored = yield* insertRun(submission, digest)
+  if (stored === undefined) {
+    const winner = yield* findByKey(submission.key ?? '')
+    if (winner === undefined) throw new Error(`run ${submission.id} was neither stored nor found by its key`)
+    return { kind: winner.requestDigest === digest ? 'existing' : 'conflict', run: winner }
+  }
+  yield* record({
+    type: 'run.queued',
+    threadId: stored.threadId,
+    runId: stored.id,
+    data: { agent: stored.agent, priority: stored.priority },
+  })
+  return { kind: 'submitted', run: stored }
+}
+
+function* insertRun(submission: Submission, digest: string): Transition<Run | undefined> {
+  const { id, threadId, agent, key, parentThreadId, priority = 0, notify = true, expiresInMs } = submission
+  return yield* first(
+    runRow,
+    sql`insert into runs (id, thread_id, agent, state, priority, request, request_digest, submit_key,
+        parent_thread_id, notify, for_worker, created_at, expires_at)
+      values (${id}, ${threadId}, ${agent}, 'queued', ${priority}, ${requestText(submission.request)}, ${digest},
+        ${key ?? null}, ${parentThreadId ?? null}, ${notify ? 1 : 0},
+        ${submission.forWorker ?? null}, ${now},
+        ${expiresInMs === undefined ? sql`null` : sql`${now} + ${expiresInMs}`})
+      on conflict (submit_key) where submit_key is not null do nothing
+      returning *`,
+  )
+}
+
+function* findByKey(key: string): Transition<Run | undefined> {
+  return yield* first(runRow, sql`select * from runs where submit_key = ${key}`)
+}
+
+const countRow = row({ count: integer })
+
+function* countQueued(limit: number): Transition<number> {
+  const { count } = yield* one(
+    countRow,
+    sql`select count(*) as count from (select 1 from runs where state = 'queued' limit ${limit}) as waiting`,
+  )
+  return count
+}
+
+/** What two submissions with one key must agree on: everything that was asked for, not where or when it is stored. */
+function submissionDigest({ agent, request, parentThreadId, notify, priority }: Submission): string {
+  return digestOf({ agent, request, parent: parentThreadId ?? null, notify: notify ?? true, priority: priority ?? 0 })
+}
+
+function requestText(request: RunRequest): string {
+  const text = canonicalJson(request)
+  if (Buffer.byteLength(text) > LIMITS.requestBytes) {
+    throw new HoldfastError('usage/request-too-large', `the request has ${Buffer.byteLength(text)} bytes, ${LIMITS.requestBytes} at most`, {
+      remedy: 'put large input into a file and pass its name',
+    })
+  }
+  return text
+}

@@ -1,0 +1,70 @@
+import type { WorkerId } from '../base/ids.ts'
+import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
+import type { Decoded } from '../store/row.ts'
+import { now, sql } from '../store/sql.ts'
+import { all, first, run, single } from '../store/transition.ts'
+import type { Transition } from '../store/transition.ts'
+
+/** A process that claims runs: the daemon, or a `holdfast run` in the foreground. */
+export type WorkerKind = 'daemon' | 'command'
+
+/** Enough to tell this very process from any other that later gets its number. */
+export interface OwnerIdentity {
+  readonly host: string
+  readonly boot: string
+  readonly pidNamespace: string
+  readonly pid: number
+  readonly startTime: string
+}
+
+export const workerRow = row({
+  id: text<WorkerId>(),
+  kind: oneOf(['daemon', 'command']),
+  home: text(),
+  identity: json<OwnerIdentity>(),
+  startedAt: integer,
+  stoppedAt: nullable(integer),
+})
+export type Worker = Decoded<typeof workerRow>
+
+export interface NewWorker {
+  readonly id: WorkerId
+  readonly kind: WorkerKind
+  readonly home: string
+  readonly identity: OwnerIdentity
+}
+
+export type Registered =
+  | { readonly kind: 'registered'; readonly worker: Worker }
+  /** Another daemon has this home folder; the caller judges whether that process is still alive. */
+  | { readonly kind: 'occupied'; readonly by: Worker }
+
+/** `dead` is a daemon of the same home that the caller has proven dead; it makes way in the same transaction. */
+export function* registerWorker(worker: NewWorker, dead?: WorkerId): Transition<Registered> {
+  if (dead !== undefined) yield* stopWorker.single(dead)
+  const registered = yield* first(
+    workerRow,
+    sql`insert into workers (id, kind, home, identity, started_at)
+      values (${worker.id}, ${worker.kind}, ${worker.home}, ${JSON.stringify(worker.identity)}, ${now})
+      on conflict do nothing returning *`,
+  )
+  if (registered !== undefined) return { kind: 'registered', worker: registered }
+  const [by] = yield* liveDaemons.single(worker.home)
+  if (by === undefined) throw new Error(`worker ${worker.id} was neither registered nor kept out`)
+  return { kind: 'occupied', by }
+}
+
+export const stopWorker = single((id: WorkerId) =>
+  run(sql`update workers set stopped_at = ${now} where id = ${id} and stopped_at is null`),
+)
+
+/** Daemons that did not say that they stopped. `null`: of every home folder. */
+export const liveDaemons = single((home: string | null) =>
+  all(
+    workerRow,
+    sql`select * from workers where kind = 'daemon' and stopped_at is null
+      and ${home === null ? sql`1 = 1` : sql`home = ${home}`} order by started_at`,
+  ),
+)
+
+export const findWorker = single((id: WorkerId) => first(workerRow, sql`select * from workers where id = ${id}`))

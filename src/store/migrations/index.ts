@@ -1,0 +1,4 @@
+import { foundation } from './0001-foundation.ts'
+import type { Migration } from './migration.ts'
+
+export const MIGRATIONS: readonly Migration[] = [foundation]

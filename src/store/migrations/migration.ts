@@ -1,0 +1,22 @@
+/** The few words in which the two databases' DDL differ. Everything else in a migration is written once. */
+export interface Dialect {
+  /** A 64-bit integer. */
+  readonly integer: string
+  /** An ascending number that the database gives: the primary key. */
+  readonly serial: string
+  /** Behind a table's closing parenthesis. */
+  readonly tableEnd: string
+}
+
+export const SQLITE: Dialect = {
+  integer: 'integer',
+  serial: 'integer primary key autoincrement',
+  tableEnd: ' strict',
+}
+
+/** Forward only: a migration that was released is never edited, a new one follows it. */
+export interface Migration {
+  readonly number: number
+  readonly name: string
+  readonly statements: (dialect: Dialect) => readonly string[]
+}

@@ -1,0 +1,49 @@
+/**
+ * SQL as readable, pasteable text with values beside it. A statement is written once; each engine renders its own
+ * placeholders and supplies its own clock for `now`.
+ */
+export type SqlValue = string | number | null | Uint8Array | typeof now
+
+/** The database's own time, as milliseconds. An engine puts it in at execution, so that durable facts share one clock. */
+export const now: unique symbol = Symbol('now')
+
+export interface Sql {
+  /** One longer than `values`. For a template without nested fragments this is the template's own array, a cache key. */
+  readonly strings: readonly string[]
+  readonly values: readonly SqlValue[]
+}
+
+export function sql(strings: TemplateStringsArray, ...values: readonly (SqlValue | Sql)[]): Sql {
+  return values.some(isSql) ? flatten(strings, values) : { strings, values: values as readonly SqlValue[] }
+}
+
+/** Text that is already SQL: for identifiers and lists from our own tables of states, never for input. */
+export const raw = (text: string): Sql => ({ strings: [text], values: [] })
+
+/** `'queued', 'running'`: states as literals, so that the planner can match a partial index. */
+export const literals = (words: readonly string[]): Sql =>
+  raw(words.map((word) => `'${word.replaceAll("'", "''")}'`).join(', '))
+
+function isSql(value: SqlValue | Sql): value is Sql {
+  return typeof value === 'object' && value !== null && 'strings' in value
+}
+
+function flatten(strings: readonly string[], values: readonly (SqlValue | Sql)[]): Sql {
+  const texts = [strings[0] ?? '']
+  const flat: SqlValue[] = []
+  values.forEach((value, index) => {
+    const after = strings[index + 1] ?? ''
+    if (isSql(value)) {
+      texts[texts.length - 1] += value.strings[0] ?? ''
+      value.values.forEach((inner, at) => {
+        flat.push(inner)
+        texts.push(value.strings[at + 1] ?? '')
+      })
+      texts[texts.length - 1] += after
+    } else {
+      flat.push(value)
+      texts.push(after)
+    }
+  })
+  return { strings: texts, values: flat }
+}

@@ -1,0 +1,257 @@
+import { sleep } from '../../base/clock.ts'
+import type { Clock, Instant } from '../../base/clock.ts'
+import { HoldfastError } from '../../base/errors.ts'
+import type { Randomness } from '../../base/ids.ts'
+import { LIMITS } from '../../base/limits.ts'
+import { integer, row } from '../row.ts'
+import { sql } from '../sql.ts'
+import { first, run } from '../transition.ts'
+import type { Change, Query } from '../transition.ts'
+import type { Connection } from './connection.ts'
+import { explain, isBusy, isFull } from './errors.ts'
+
+/**
+ * Transitions that arrive together share one commit, so one sync pays for all of them:
+ *
+ *   waiting ─▶ begin ─▶ one after the other ─▶ the writer's batch number ─▶ commit ─▶ acknowledged
+ *
+ * When one of them throws, the batch is rolled back and run again with each in its own savepoint, so that it fails
+ * alone; exceptions are rare, and this way the others do not pay for a savepoint (a quarter of their cost, measured by
+ * bench/store). An error that ended the whole transaction means that none of the batch happened: its members run again
+ * one by one. An error from `commit` itself leaves open whether it happened; then the connection is opened anew and the
+ * batch number, which is part of the same commit, says.
+ */
+interface Member {
+  start(connection: Connection, at: Instant): unknown
+  resolve(value: unknown): void
+  reject(error: unknown): void
+}
+
+/** How carefully a batch is run; each failure goes one further. */
+type Mode = 'plain' | 'savepoints' | 'one by one'
+
+type Performed =
+  | { readonly kind: 'committed' }
+  | { readonly kind: 'undone'; readonly error: unknown; readonly next?: Mode }
+  /** The commit was asked for and failed. */
+  | { readonly kind: 'unknown'; readonly error: unknown; readonly batch: number; readonly settle: () => void }
+
+const batchRow = row({ batch: integer })
+
+export interface GroupCommitOptions {
+  readonly path: string
+  readonly clock: Clock
+  readonly random: Randomness
+  readonly open: () => Connection
+  readonly onCommit: () => void
+}
+
+export class GroupCommit {
+  readonly #options: GroupCommitOptions
+  readonly #writer: string
+  #connection: Connection | undefined
+  #waiting: Member[] = []
+  #flushing: Promise<void> | undefined
+  #batch = 0
+  #closed = false
+
+  constructor(connection: Connection, options: GroupCommitOptions) {
+    this.#connection = connection
+    this.#options = options
+    this.#writer = options.random.hex(16)
+  }
+
+  submit<Args extends readonly unknown[], T>(change: Change<Args, T>, args: Args): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      if (this.#closed) return reject(closedError())
+      const start = (connection: Connection, at: Instant) => perform(connection, change, args, at)
+      this.#waiting.push({ start, resolve: resolve as (value: unknown) => void, reject })
+      this.#flushing ??= this.#flush()
+    })
+  }
+
+  /** For reads: whatever is acknowledged is visible to it. */
+  connection(): Connection {
+    if (this.#closed) throw closedError()
+    this.#connection ??= this.#options.open()
+    return this.#connection
+  }
+
+  /** Finishes what was submitted, takes nothing new. */
+  async close(): Promise<void> {
+    this.#closed = true
+    await this.#flushing
+    const connection = this.#connection
+    this.#connection = undefined
+    try {
+      connection?.execute(run(sql`delete from writers where id = ${this.#writer}`), connection.instant())
+    } catch {
+      // The row is litter that a later start sweeps; closing must not fail for it.
+    }
+    connection?.close()
+  }
+
+  async #flush(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      // Callers that were just answered submit their next transition before this turn of the event loop ends.
+      await new Promise((resolve) => setImmediate(resolve))
+      const members = this.#waiting.splice(0, LIMITS.batchMembers)
+      await this.#commit(members, 'plain').catch((error: unknown) => rejectAll(members, error))
+    }
+    this.#flushing = undefined
+  }
+
+  async #commit(members: Member[], mode: Mode): Promise<void> {
+    const connection = await this.#begin().catch((error: unknown) => rejectAll(members, explain(error, this.#options.path)))
+    if (connection === undefined) return
+    let performed = this.#perform(connection, members, mode)
+    if (performed.kind === 'unknown') performed = this.#lookUp(performed)
+    if (performed.kind === 'committed') return this.#options.onCommit()
+    if (performed.kind === 'unknown') return rejectAll(members, unknownCommit(performed.error, this.#options.path))
+    if (performed.next === undefined || mode === 'one by one') {
+      return rejectAll(members, explain(performed.error, this.#options.path))
+    }
+    if (performed.next === 'savepoints') return this.#commit(members, 'savepoints')
+    for (const member of members) await this.#commit([member], 'one by one')
+  }
+
+  /** Waits for the write lock: a few milliseconds inside SQLite, then asynchronously, so that the process goes on. */
+  async #begin(): Promise<Connection> {
+    const { clock, random } = this.#options
+    const deadline = clock.monotonicMs() + LIMITS.lockWaitMs
+    for (let wait = 1; ; wait = Math.min(wait * 2, 50)) {
+      const connection = (this.#connection ??= this.#options.open())
+      try {
+        connection.begin()
+        return connection
+      } catch (error) {
+        connection.rollback()
+        if (!isBusy(error) || clock.monotonicMs() > deadline) throw error
+        await sleep(clock, wait * (0.5 + random.fraction()))
+      }
+    }
+  }
+
+  /** Runs the members and commits. What does not fit into the time of one batch goes back to the head of the queue. */
+  #perform(connection: Connection, members: Member[], mode: Mode): Performed {
+    const settled: (() => void)[] = []
+    const until = this.#options.clock.monotonicMs() + LIMITS.batchMs
+    try {
+      for (const member of members) {
+        settled.push(mode === 'savepoints' ? this.#runInSavepoint(connection, member) : runMember(connection, member))
+        if (this.#options.clock.monotonicMs() > until) break
+      }
+      this.#markBatch(connection, ++this.#batch)
+    } catch (error) {
+      const lost = !connection.inTransaction
+      connection.rollback()
+      if (members.length === 1) return { kind: 'undone', error }
+      return { kind: 'undone', error, next: lost || mode === 'savepoints' ? 'one by one' : 'savepoints' }
+    }
+    this.#waiting.unshift(...members.splice(settled.length))
+    const settle = () => settled.forEach((answer) => answer())
+    try {
+      connection.commit()
+    } catch (error) {
+      return { kind: 'unknown', error, batch: this.#batch, settle }
+    }
+    settle()
+    return { kind: 'committed' }
+  }
+
+  #runInSavepoint(connection: Connection, member: Member): () => void {
+    connection.exec('savepoint member')
+    try {
+      const answer = runMember(connection, member)
+      connection.exec('release member')
+      return answer
+    } catch (error) {
+      if (!connection.inTransaction) throw error
+      connection.exec('rollback to member')
+      connection.exec('release member')
+      return () => member.reject(explain(error, this.#options.path))
+    }
+  }
+
+  #markBatch(connection: Connection, batch: number): void {
+    const at = connection.instant()
+    connection.execute(
+      run(sql`insert into writers (id, batch, opened_at) values (${this.#writer}, ${batch}, ${at})
+        on conflict (id) do update set batch = excluded.batch`),
+      at,
+    )
+  }
+
+  /**
+   * After a failed commit this connection's memory proves nothing. A fresh one reads what the file says, and only once
+   * it could write the log back into the database, synced, is that a durable answer.
+   */
+  #lookUp(failed: Extract<Performed, { kind: 'unknown' }>): Performed {
+    try {
+      this.#connection?.close()
+      this.#connection = undefined
+      this.#connection = this.#options.open()
+      const connection = this.#connection
+      const found = connection.look(
+        first(batchRow, sql`select batch from writers where id = ${this.#writer}`),
+        connection.instant(),
+      )
+      if (found?.batch !== failed.batch) {
+        if (!isFull(failed.error)) this.#seal(connection, failed.batch)
+        return { kind: 'undone', error: failed.error, next: 'one by one' }
+      }
+      connection.script('pragma wal_checkpoint(full)')
+      failed.settle()
+      return { kind: 'committed' }
+    } catch {
+      return failed
+    }
+  }
+
+  /** The batch is not there now; a later commit of ours makes sure that no recovery of the log brings it back. */
+  #seal(connection: Connection, batch: number): void {
+    connection.begin()
+    this.#markBatch(connection, -batch)
+    connection.commit()
+  }
+}
+
+/** Drives a change to its end on this connection, synchronously. */
+export function perform<Args extends readonly unknown[], T>(
+  connection: Connection,
+  change: Change<Args, T>,
+  args: Args,
+  at: Instant,
+): T {
+  if (typeof change !== 'function') return connection.execute(change.single(...args), at)
+  return drive(change(...args), (query) => connection.execute(query, at))
+}
+
+export function drive<T>(transition: Generator<Query<unknown>, T, unknown>, execute: (query: Query<unknown>) => unknown): T {
+  let step = transition.next()
+  while (step.done !== true) step = transition.next(execute(step.value))
+  return step.value
+}
+
+/** Returns how to tell the caller, for when the commit has returned. */
+function runMember(connection: Connection, member: Member): () => void {
+  const value = member.start(connection, connection.instant())
+  return () => member.resolve(value)
+}
+
+function rejectAll(members: readonly Member[], error: unknown): void {
+  for (const member of members) member.reject(error)
+}
+
+function unknownCommit(cause: unknown, path: string): HoldfastError {
+  const explained = explain(cause, path)
+  const why = explained instanceof Error ? explained.message : String(explained)
+  return new HoldfastError('store/unknown-commit', `it is not known whether the last change reached the disk (${why})`, {
+    remedy: 'make sure the disk works, then look the change up before doing it again',
+    cause,
+  })
+}
+
+function closedError(): HoldfastError {
+  return new HoldfastError('store/closed', 'this store was closed', { remedy: 'open it again' })
+}

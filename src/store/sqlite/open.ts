@@ -1,0 +1,61 @@
+import { accessSync, constants, existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+
+import type { Clock } from '../../base/clock.ts'
+import { HoldfastError } from '../../base/errors.ts'
+import type { StoreProbe } from '../store.ts'
+import { Connection } from './connection.ts'
+
+/** Before this SQLite a reset of the write-ahead log could lose commits when several connections raced. */
+export const OLDEST_SQLITE = '3.51.3'
+
+export function refuseOldSqlite(version: string | undefined): void {
+  if (version !== undefined && compareVersions(version, OLDEST_SQLITE) >= 0) return
+  throw new HoldfastError('store/old-sqlite', `this Node carries SQLite ${version ?? 'none'}, which can lose commits`, {
+    remedy: `use a Node with SQLite ${OLDEST_SQLITE} or newer (Node 24.21, Node 26)`,
+  })
+}
+
+/** Opens the file for durable, shared use: WAL, every commit synced, foreign keys on. */
+export function openConnection(path: string, clock: Clock, probe?: StoreProbe): Connection {
+  refuseOldSqlite(process.versions.sqlite)
+  if (path !== ':memory:') refuseUnwritable(path)
+  const connection = new Connection(path, clock, probe)
+  try {
+    // Switching to WAL needs the lock for a moment; several processes may open a new file together.
+    connection.script('pragma busy_timeout = 5000; pragma journal_mode = wal; pragma busy_timeout = 4')
+    connection.script('pragma synchronous = full; pragma wal_autocheckpoint = 2000; pragma temp_store = memory')
+    connection.ask('select count(*) from sqlite_schema')
+    return connection
+  } catch (error) {
+    connection.close()
+    throw error
+  }
+}
+
+function refuseUnwritable(path: string): void {
+  const folder = dirname(path)
+  if (!existsSync(folder)) {
+    throw new HoldfastError('store/no-folder', `the folder ${folder} does not exist`, {
+      remedy: 'create it, or choose another place with HOLDFAST_STORE or HOLDFAST_HOME',
+    })
+  }
+  try {
+    accessSync(folder, constants.W_OK | constants.X_OK)
+    if (existsSync(path)) accessSync(path, constants.R_OK | constants.W_OK)
+  } catch (cause) {
+    throw new HoldfastError('store/read-only', `${path} or its folder cannot be written`, {
+      remedy: 'make both writable for this user, or choose another place with HOLDFAST_STORE or HOLDFAST_HOME',
+      cause,
+    })
+  }
+}
+
+function compareVersions(left: string, right: string): number {
+  const [a, b] = [left, right].map((version) => version.split('.').map(Number))
+  for (const index of [0, 1, 2]) {
+    const difference = (a?.[index] ?? 0) - (b?.[index] ?? 0)
+    if (difference !== 0) return difference
+  }
+  return 0
+}

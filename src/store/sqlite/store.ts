@@ -1,0 +1,97 @@
+import { sleep, systemClock } from '../../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
+import { systemRandomness } from '../../base/ids.ts'
+import type { Randomness } from '../../base/ids.ts'
+import { LIMITS } from '../../base/limits.ts'
+import type { Store, StoreProbe } from '../store.ts'
+import type { Change } from '../transition.ts'
+import type { Connection } from './connection.ts'
+import { explain, isBusy } from './errors.ts'
+import { GroupCommit, drive } from './group-commit.ts'
+import { migrate } from './migrate.ts'
+import { openConnection } from './open.ts'
+import { Wake } from './wake.ts'
+
+export interface SqliteOptions {
+  /** A file, or `:memory:`. */
+  readonly path: string
+  readonly clock?: Clock
+  readonly random?: Randomness
+  readonly probe?: StoreProbe
+}
+
+/** Embedded SQLite: WAL, every commit synced, several processes on one file. */
+export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
+  const { path, clock = systemClock, random = systemRandomness, probe } = options
+  const open = () => openConnection(path, clock, probe)
+  const connection = await openMigrated(path, clock, open)
+  const wake = new Wake(path === ':memory:' ? undefined : `${path}-wake`, clock, () => dataVersion(commits.connection()))
+  const commits = new GroupCommit(connection, { path, clock, random, open, onCommit: () => wake.announce() })
+  return new SqliteStore(path, commits, wake)
+}
+
+class SqliteStore implements Store {
+  readonly engine = 'sqlite'
+  readonly #path: string
+  readonly #commits: GroupCommit
+  readonly #wake: Wake
+
+  constructor(path: string, commits: GroupCommit, wake: Wake) {
+    this.#path = path
+    this.#commits = commits
+    this.#wake = wake
+  }
+
+  apply<Args extends readonly unknown[], T>(change: Change<Args, T>, ...args: Args): Promise<T> {
+    return this.#commits.submit(change, args)
+  }
+
+  async read<Args extends readonly unknown[], T>(look: Change<Args, T>, ...args: Args): Promise<T> {
+    try {
+      return readOn(this.#commits.connection(), look, args)
+    } catch (error) {
+      throw explain(error, this.#path)
+    }
+  }
+
+  onChange(listener: () => void): () => void {
+    return this.#wake.listen(listener)
+  }
+
+  async close(): Promise<void> {
+    await this.#commits.close()
+    this.#wake.touch()
+    this.#wake.close()
+  }
+}
+
+/** One statement is its own snapshot; several get a read transaction. Synchronous, so no batch runs in between. */
+function readOn<Args extends readonly unknown[], T>(connection: Connection, look: Change<Args, T>, args: Args): T {
+  const at = connection.instant()
+  if (typeof look !== 'function') return connection.look(look.single(...args), at)
+  const nested = connection.inTransaction
+  if (!nested) connection.exec('begin')
+  try {
+    return drive(look(...args), (query) => connection.look(query, at))
+  } finally {
+    if (!nested) connection.exec('rollback')
+  }
+}
+
+async function openMigrated(path: string, clock: Clock, open: () => Connection): Promise<Connection> {
+  const deadline = clock.monotonicMs() + LIMITS.lockWaitMs
+  for (;;) {
+    let connection: Connection | undefined
+    try {
+      connection = open()
+      migrate(connection)
+      return connection
+    } catch (error) {
+      connection?.close()
+      if (!isBusy(error) || clock.monotonicMs() > deadline) throw explain(error, path)
+      await sleep(clock, 10)
+    }
+  }
+}
+
+const dataVersion = (connection: Connection) => connection.ask('pragma data_version')

@@ -1,0 +1,88 @@
+import { closeSync, openSync, utimesSync, watch } from 'node:fs'
+import type { FSWatcher } from 'node:fs'
+
+import type { Clock } from '../../base/clock.ts'
+import { LIMITS } from '../../base/limits.ts'
+
+/**
+ * How processes that share a database file notice each other's commits: whoever commits touches a file beside the
+ * database, whoever listens watches it. A lost notification costs at most one `changePollMs`, never correctness.
+ */
+export class Wake {
+  readonly #path: string | undefined
+  readonly #clock: Clock
+  readonly #listeners = new Set<() => void>()
+  #watcher: FSWatcher | undefined
+  #stopPolling: (() => void) | undefined
+  #touching = false
+  readonly #version: () => unknown
+  #seen: unknown
+
+  /** `version` changes whenever another process committed (SQLite's data_version). No path: nobody to wake. */
+  constructor(path: string | undefined, clock: Clock, version: () => unknown) {
+    this.#path = path
+    this.#clock = clock
+    this.#version = version
+  }
+
+  listen(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    if (this.#listeners.size === 1) this.#start()
+    return () => {
+      this.#listeners.delete(listener)
+      if (this.#listeners.size === 0) this.close()
+    }
+  }
+
+  /** This process committed: its own listeners hear at once, the others through the file. */
+  announce(): void {
+    this.#tell()
+    if (this.#touching || this.#path === undefined) return
+    this.#touching = true
+    this.#clock.after(LIMITS.wakeGatherMs, () => this.touch())
+  }
+
+  /** Also called at close, so that a short-lived process's last commit is announced before it exits. */
+  touch(): void {
+    if (!this.#touching || this.#path === undefined) return
+    this.#touching = false
+    try {
+      const at = this.#clock.now() / 1_000
+      utimesSync(this.#path, at, at)
+    } catch {
+      // Not there yet, or not ours: the listeners' own look at the database finds the commit.
+    }
+  }
+
+  close(): void {
+    this.#watcher?.close()
+    this.#watcher = undefined
+    this.#stopPolling?.()
+    this.#stopPolling = undefined
+  }
+
+  #start(): void {
+    this.#poll()
+    if (this.#path === undefined) return
+    try {
+      closeSync(openSync(this.#path, 'a', 0o600))
+      this.#watcher = watch(this.#path, { persistent: false }, () => this.#tell())
+      this.#watcher.on('error', () => this.#watcher?.close())
+    } catch {
+      // No notifications on this file system: polling remains.
+    }
+  }
+
+  #poll(): void {
+    this.#stopPolling = this.#clock.after(LIMITS.changePollMs, () => {
+      const version = this.#version()
+      if (version !== this.#seen) this.#tell()
+      this.#seen = version
+      if (this.#listeners.size > 0) this.#poll()
+    })
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener()
+  }
+}

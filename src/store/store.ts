@@ -1,0 +1,28 @@
+import type { Change } from './transition.ts'
+
+/** Where durable facts live. Two engines, one semantics. */
+export interface Store {
+  readonly engine: 'sqlite' | 'postgres'
+  /**
+   * Performs a change as one transaction and resolves only when it is on disk. Takes the function and its plain
+   * arguments, not a started generator, because it may have to start it again.
+   */
+  apply<Args extends readonly unknown[], T>(change: Change<Args, T>, ...args: Args): Promise<T>
+  /** Reads from one consistent snapshot; a statement that writes is refused. */
+  read<Args extends readonly unknown[], T>(look: Change<Args, T>, ...args: Args): Promise<T>
+  /** Calls back soon after something was committed, by this process or another. A hint: it may come late or twice. */
+  onChange(listener: () => void): () => void
+  close(): Promise<void>
+}
+
+/** A place where a test may stop, fail, delay or kill. Production opens stores without one. */
+export interface StoreProbe {
+  (point: StorePoint): void
+}
+
+export interface StorePoint {
+  readonly at: 'begin' | 'statement' | 'commit'
+  readonly when: 'before' | 'after'
+  /** The statement's text, for `statement`. */
+  readonly text?: string
+}

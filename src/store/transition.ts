@@ -1,0 +1,60 @@
+import { invariant } from '../base/errors.ts'
+import type { Cell, Row } from './row.ts'
+import type { Sql } from './sql.ts'
+
+export interface Answer {
+  readonly rows: readonly Record<string, Cell>[]
+  /** How many rows the statement changed. */
+  readonly changes: number
+}
+
+/** One statement and how to read its answer. `yield*` it inside a transition to get that answer. */
+export class Query<T> {
+  readonly sql: Sql
+  /** Whether rows come back; an engine may take a shorter way when none do. */
+  readonly returnsRows: boolean
+  readonly read: (answer: Answer) => T
+
+  constructor(sql: Sql, returnsRows: boolean, read: (answer: Answer) => T) {
+    this.sql = sql
+    this.returnsRows = returnsRows
+    this.read = read
+  }
+
+  *[Symbol.iterator](): Transition<T> {
+    return (yield this) as T
+  }
+}
+
+/**
+ * A durable change: a generator that yields statements and returns what happened. All of it is one transaction; it
+ * composes with `yield*`. An engine may start it more than once (a serialization failure, a batch that was lost), so
+ * nothing from the world happens inside and every id and random value comes in as an argument.
+ */
+export type Transition<T> = Generator<Query<unknown>, T, unknown>
+
+/** A change of exactly one statement, declared as such so that it can go in one round trip. */
+export interface Single<Args extends readonly unknown[], T> {
+  readonly single: (...args: Args) => Query<T>
+}
+
+export type Change<Args extends readonly unknown[], T> = ((...args: Args) => Transition<T>) | Single<Args, T>
+
+export const single = <Args extends readonly unknown[], T>(build: (...args: Args) => Query<T>): Single<Args, T> => ({
+  single: build,
+})
+
+export const first = <T>(shape: Row<T>, statement: Sql): Query<T | undefined> =>
+  new Query(statement, true, ({ rows }) => (rows[0] === undefined ? undefined : shape.decode(rows[0])))
+
+export const one = <T>(shape: Row<T>, statement: Sql): Query<T> =>
+  new Query(statement, true, ({ rows }) => {
+    invariant(rows[0] !== undefined, `a row was expected from: ${statement.strings.join('?')}`)
+    return shape.decode(rows[0])
+  })
+
+export const all = <T>(shape: Row<T>, statement: Sql): Query<T[]> =>
+  new Query(statement, true, ({ rows }) => rows.map((record) => shape.decode(record)))
+
+/** Runs a statement for its effect and says how many rows it changed. */
+export const run = (statement: Sql): Query<number> => new Query(statement, false, ({ changes }) => changes)

@@ -1,0 +1,59 @@
+import type { ThreadId } from '../base/ids.ts'
+import { record } from '../events/event.ts'
+import { integer, nullable, oneOf, row, text } from '../store/row.ts'
+import type { Decoded } from '../store/row.ts'
+import { now, sql } from '../store/sql.ts'
+import { all, first, single } from '../store/transition.ts'
+import type { Transition } from '../store/transition.ts'
+
+/** A durable conversation with an agent. Removing it ends its generation; its id may then start a new one. */
+export const THREAD_MOVES = {
+  open: ['removed'],
+  removed: ['open'],
+} as const satisfies Record<string, readonly string[]>
+export type ThreadState = keyof typeof THREAD_MOVES
+export const THREAD_STATES = Object.keys(THREAD_MOVES) as ThreadState[]
+
+const threadRow = row({
+  id: text<ThreadId>(),
+  generation: integer,
+  agent: text(),
+  state: oneOf(THREAD_STATES),
+  parentId: nullable(text<ThreadId>()),
+  createdAt: integer,
+  removedAt: nullable(integer),
+})
+export type Thread = Decoded<typeof threadRow>
+
+/** Finds the thread or opens it. Two that open the same id together get the same thread. */
+export function* openThread(id: ThreadId, agent: string, parentId: ThreadId | null): Transition<Thread> {
+  const created = yield* first(
+    threadRow,
+    sql`insert into threads (id, agent, parent_id, created_at) values (${id}, ${agent}, ${parentId}, ${now})
+      on conflict (id) do update
+        set state = 'open', generation = threads.generation + 1, agent = excluded.agent, parent_id = excluded.parent_id,
+          created_at = excluded.created_at, removed_at = null
+        where threads.state = 'removed'
+      returning *`,
+  )
+  if (created === undefined) return yield* readThread(id)
+  yield* record({ type: 'thread.created', threadId: id, data: { agent, generation: created.generation, parentId } })
+  return created
+}
+
+function* readThread(id: ThreadId): Transition<Thread> {
+  const thread = yield* findThread.single(id)
+  if (thread === undefined) throw new Error(`thread ${id} vanished inside a transaction`)
+  return thread
+}
+
+export const findThread = single((id: ThreadId) => first(threadRow, sql`select * from threads where id = ${id}`))
+
+/** Threads whose id starts with `prefix`, two at most: enough to know whether it is unique. */
+export const threadsByPrefix = single((prefix: string) =>
+  all(threadRow, sql`select * from threads where substr(id, 1, length(${prefix})) = ${prefix} order by id limit 2`),
+)
+
+export const listThreads = single((limit: number) =>
+  all(threadRow, sql`select * from threads where state = 'open' order by created_at desc, id desc limit ${limit}`),
+)

@@ -1,0 +1,91 @@
+import type { Store } from '../../src/store/store.ts'
+import { nullable, row, text } from '../../src/store/row.ts'
+import type { Row } from '../../src/store/row.ts'
+import { sql } from '../../src/store/sql.ts'
+import type { Sql } from '../../src/store/sql.ts'
+import { all } from '../../src/store/transition.ts'
+import type { Transition } from '../../src/store/transition.ts'
+
+/**
+ * What must be true of every database at every moment between transactions, whatever crashed or raced before
+ * (DESIGN.md, section 7). Each is a query that finds the violations.
+ */
+const VIOLATIONS: Record<string, Sql> = {
+  'a run is running exactly when it has one live attempt with its fence': sql`
+    select r.id as id, r.state as detail from runs r
+    where (r.state = 'running') != (select count(*) = 1 from attempts a where a.run_id = r.id and a.ended_at is null and a.fence = r.fence)`,
+  'no attempt outlives its run': sql`
+    select a.id as id, r.state as detail from attempts a join runs r on r.id = a.run_id
+    where a.ended_at is null and r.state != 'running'`,
+  'a terminal run has exactly one run.finished event, with its state; any other has none': sql`
+    select r.id as id, r.state as detail from runs r
+    where (select count(*) from events e where e.run_id = r.id and e.type = 'run.finished')
+        != (case when r.state in ('succeeded', 'failed', 'cancelled') then 1 else 0 end)`,
+  'the event of an end names the state that was written': sql`
+    select r.id as id, e.data as detail from runs r join events e on e.run_id = r.id and e.type = 'run.finished'
+    where e.data not like '%"state":"' || r.state || '"%'`,
+  'a run whose cancel was requested ends cancelled or has not ended': sql`
+    select id, state as detail from runs where cancel_requested_at is not null and state in ('succeeded', 'failed')`,
+  'a cancelled run was asked to be': sql`
+    select id, state as detail from runs where state = 'cancelled' and cancel_requested_at is null`,
+  'the last attempt of a terminal run that had one ended as the run did': sql`
+    select r.id as id, coalesce(a.outcome, 'none') as detail from runs r join attempts a on a.run_id = r.id and a.fence = r.fence
+    where r.state in ('succeeded', 'failed', 'cancelled') and a.outcome != r.state and a.outcome not in ('parked', 'requeued')`,
+  'slots in use are the slots that live attempts hold': sql`
+    select c.scope as id, cast(c.used as text) as detail from capacity c
+    where c.used != (select count(*) from attempts a where a.ended_at is null and a.slots like '%"' || c.scope || '"%')`,
+  'a parent that is to be told has one completion for each ended run, and none before': sql`
+    select r.id as id, r.state as detail from runs r
+    where (select count(*) from messages m where m.key = 'run:' || r.id)
+        != (case when r.ended_at is not null and r.notify = 1 and r.parent_thread_id is not null then 1 else 0 end)`,
+  'a completion says how the run ended': sql`
+    select r.id as id, m.body as detail from runs r join messages m on m.key = 'run:' || r.id
+    where m.body not like '%"state":"' || r.state || '"%'`,
+  'a thread has at most one run under way': sql`
+    select thread_id as id, cast(count(*) as text) as detail from runs where state in ('running', 'parked')
+    group by thread_id having count(*) > 1`,
+  'fences and attempts only grow': sql`
+    select a.id as id, cast(a.fence as text) as detail from attempts a join runs r on r.id = a.run_id
+    where a.fence > r.fence or a.number > r.attempt`,
+}
+
+const violationRow = row({ id: text(), detail: nullable(text()) })
+
+export async function violations(store: Store): Promise<string[]> {
+  const found: string[] = []
+  for (const [rule, query] of Object.entries(VIOLATIONS)) {
+    const rows = await store.read(function* (): Transition<{ id: string; detail: string | null }[]> {
+      return yield* all(violationRow, query)
+    })
+    found.push(...rows.map(({ id, detail }) => `${rule}: ${id} (${detail})`))
+  }
+  return found
+}
+
+export async function assertInvariants(store: Store): Promise<void> {
+  const found = await violations(store)
+  if (found.length > 0) throw new Error(`invariants broken:\n  ${found.join('\n  ')}`)
+}
+
+/** The whole visible content of the tables, to compare before with after. */
+export async function snapshot(store: Store): Promise<Record<string, unknown[]>> {
+  const tables = [
+    'threads',
+    'workers',
+    'runs',
+    'attempts',
+    'late_results',
+    'capacity',
+    'breakers',
+    'messages',
+    'events',
+  ]
+  const asIs: Row<Record<string, unknown>> = { decode: (record) => ({ ...record }) }
+  const content: Record<string, unknown[]> = {}
+  for (const table of tables) {
+    content[table] = await store.read(function* (): Transition<unknown[]> {
+      return yield* all(asIs, { strings: [`select * from ${table} order by 1, 2`], values: [] })
+    })
+  }
+  return content
+}
