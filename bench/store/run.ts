@@ -15,7 +15,8 @@ import { sql } from '../../src/store/sql.ts'
 import { run, single } from '../../src/store/transition.ts'
 import type { Transition } from '../../src/store/transition.ts'
 
-const TABLE = 'create table if not exists bench (id text primary key, run_id text not null, payload text not null) strict'
+const TABLE =
+  'create table if not exists bench (id text primary key, run_id text not null, payload text not null) strict'
 const CALLERS = 64
 const payload = JSON.stringify({ tool: 'ledger_append', input: { entry: 'x'.repeat(380) } })
 let serial = 0
@@ -66,7 +67,12 @@ function rawContender(folder: string, name: string, batch: number): Contender {
   }
 }
 
-async function storeContender(folder: string, name: string, callers: number, kind: 'single' | 'transition'): Promise<Contender> {
+async function storeContender(
+  folder: string,
+  name: string,
+  callers: number,
+  kind: 'single' | 'transition',
+): Promise<Contender> {
   const path = join(folder, `${name}.db`)
   const store = await openSqliteStore({ path })
   const side = new DatabaseSync(path)
@@ -103,7 +109,11 @@ async function compare(rounds: number, rows: number, contenders: Contender[]): P
 }
 
 const { values } = parseArgs({
-  options: { rounds: { type: 'string', default: '9' }, json: { type: 'string' }, check: { type: 'boolean', default: false } },
+  options: {
+    rounds: { type: 'string', default: '9' },
+    json: { type: 'string' },
+    check: { type: 'boolean', default: false },
+  },
 })
 const rounds = Number(values.rounds)
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-'))
@@ -125,7 +135,11 @@ try {
   }
   console.table(rates)
   console.table(Object.fromEntries(Object.entries(ratios).map(([name, ratio]) => [name, Number(ratio.toFixed(2))])))
-  if (values.json !== undefined) writeFileSync(values.json, JSON.stringify({ node: process.version, sqlite: process.versions.sqlite, rounds, rates, ratios }, null, 2))
+  if (values.json !== undefined)
+    writeFileSync(
+      values.json,
+      JSON.stringify({ node: process.version, sqlite: process.versions.sqlite, rounds, rates, ratios }, null, 2),
+    )
   const [oneCaller, manyCallers] = Object.values(ratios) as [number, number]
   if (values.check && (oneCaller > 1.3 || manyCallers < 0.7)) process.exitCode = 1
 } finally {

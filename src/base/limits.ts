@@ -33,6 +33,8 @@ export const LIMITS = {
   breakerFirstMs: 30_000,
   breakerLongestMs: 300_000,
 
+  /** What a completion tells the parent of a run's output; the rest stays with the run. 32 KiB bounds a message. */
+  summaryCharacters: 8_000,
   /** From TERM to KILL when a command is told to stop. */
   graceMs: 5_000,
   /** A draining daemon waits this long for its running commands before it hands them over. */

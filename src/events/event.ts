@@ -52,7 +52,10 @@ export function* record(event: NewEvent): Transition<void> {
 
 /** Everything after `seq`, oldest first. Cheap: a range of the primary key. */
 export const eventsAfter = single((seq: number, limit: number) =>
-  all(eventRow, sql`select seq, at, type, thread_id, run_id, data from events where seq > ${seq} order by seq limit ${limit}`),
+  all(
+    eventRow,
+    sql`select seq, at, type, thread_id, run_id, data from events where seq > ${seq} order by seq limit ${limit}`,
+  ),
 )
 
 export const runEventsAfter = single((runId: RunId, seq: number, limit: number) =>

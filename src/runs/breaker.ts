@@ -63,7 +63,8 @@ function* countFailure(ended: Run, cause: string): Transition<void> {
   )
   const probed = counted?.probeRunId === ended.id
   // While it is open, failures of runs that had started before it opened do not lengthen it.
-  if (counted === undefined || (counted.openUntil !== null && !probed) || counted.failures < LIMITS.breakerFailures) return
+  if (counted === undefined || (counted.openUntil !== null && !probed) || counted.failures < LIMITS.breakerFailures)
+    return
   const openMs = Math.min(LIMITS.breakerFirstMs * 2 ** counted.openings, LIMITS.breakerLongestMs)
   yield* run(sql`update breakers set open_until = ${now} + ${openMs}, openings = openings + 1, probe_run_id = null
     where agent = ${ended.agent} and cause = ${cause}`)

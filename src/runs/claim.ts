@@ -35,7 +35,7 @@ export function* claimRun(claimant: Claimant): Transition<Claim | undefined> {
   const full = yield* fullAgents(claimant.limits)
   if (full.total) return undefined
   const passedOver = [...full.agents]
-  for (let refused = 0; refused < LIMITS.refusalsPerClaim; ) {
+  for (let refused = 0; refused < LIMITS.refusalsPerClaim;) {
     const candidate = yield* nextQueued(claimant, passedOver)
     if (candidate === undefined) return undefined
     if (!(yield* passBreaker(candidate.agent, candidate.id))) {

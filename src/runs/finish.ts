@@ -15,7 +15,12 @@ export type Outcome = (
   | { readonly state: 'succeeded' }
   | { readonly state: 'failed'; readonly code: FailureCode; readonly error: string }
   | { readonly state: 'cancelled' }
-) & { readonly result?: unknown; readonly usage?: Usage }
+) & {
+  readonly result?: unknown
+  readonly usage?: Usage
+  /** What the parent is told besides the state; the whole result stays with the run. */
+  readonly summary?: string
+}
 
 export type Finish =
   /** This call wrote the terminal state and everything that follows from it. */
@@ -30,7 +35,7 @@ export type Finish =
  */
 export function* finishRun(attempt: AttemptRef, outcome: Outcome): Transition<Finish> {
   const ended = yield* writeEnd(sql`id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running'`, outcome)
-  if (ended !== undefined) return { kind: 'finished', run: yield* followEnd(ended, attempt) }
+  if (ended !== undefined) return { kind: 'finished', run: yield* followEnd(ended, outcome, attempt) }
   const reconciled = outcome.state === 'cancelled' ? undefined : yield* cancelInstead(attempt, outcome)
   return { kind: 'reconciled', run: reconciled ?? (yield* readRun(attempt.runId)) }
 }
@@ -39,7 +44,7 @@ export function* finishRun(attempt: AttemptRef, outcome: Outcome): Transition<Fi
 export function* finishUnclaimed(runId: RunId, outcome: Outcome): Transition<Finish> {
   const ended = yield* writeEnd(sql`id = ${runId} and state in ('queued', 'parked')`, outcome)
   if (ended === undefined) return { kind: 'reconciled', run: yield* readRun(runId) }
-  return { kind: 'finished', run: yield* followEnd(ended) }
+  return { kind: 'finished', run: yield* followEnd(ended, outcome) }
 }
 
 /**
@@ -47,13 +52,14 @@ export function* finishUnclaimed(runId: RunId, outcome: Outcome): Transition<Fin
  * after a stop, so the run ends cancelled now; what it brought is kept beside the run.
  */
 function* cancelInstead(attempt: AttemptRef, outcome: Outcome): Transition<Run | undefined> {
-  const ended = yield* writeEnd(sql`id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running'`, {
-    state: 'cancelled',
-    ...(outcome.usage === undefined ? {} : { usage: outcome.usage }),
-  })
+  const cancelled: Outcome = { state: 'cancelled', ...(outcome.usage === undefined ? {} : { usage: outcome.usage }) }
+  const ended = yield* writeEnd(
+    sql`id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running'`,
+    cancelled,
+  )
   if (ended === undefined) return undefined
   yield* keepLateResult(attempt, outcome)
-  return yield* followEnd(ended, attempt)
+  return yield* followEnd(ended, cancelled, attempt)
 }
 
 function* writeEnd(holds: ReturnType<typeof sql>, outcome: Outcome): Transition<Run | undefined> {
@@ -73,20 +79,20 @@ function* writeEnd(holds: ReturnType<typeof sql>, outcome: Outcome): Transition<
 
 const sqlBoolean = (value: boolean) => (value ? sql`(1 = 1)` : sql`(1 = 0)`)
 
-function* followEnd(ended: Run, attempt?: AttemptRef): Transition<Run> {
+function* followEnd(ended: Run, outcome: Outcome, attempt?: AttemptRef): Transition<Run> {
   const state = ended.state as TerminalState
   if (attempt !== undefined) yield* endAttempt(attempt, state)
   yield* settleBreaker(ended)
   if (ended.notify && ended.parentThreadId !== null) {
-    yield* deliverCompletion({ from: ended.threadId, to: ended.parentThreadId, runId: ended.id, body: completionOf(ended) })
+    const body = { ...briefly(ended), ...(outcome.summary === undefined ? {} : { summary: outcome.summary }) }
+    yield* deliverCompletion({ from: ended.threadId, to: ended.parentThreadId, runId: ended.id, body })
   }
-  yield* record({ type: 'run.finished', threadId: ended.threadId, runId: ended.id, data: completionOf(ended) })
+  yield* record({ type: 'run.finished', threadId: ended.threadId, runId: ended.id, data: briefly(ended) })
   return ended
 }
 
-function completionOf(ended: Run): Record<string, unknown> {
-  const { state, code, error, result, agent } = ended
-  return { state, agent, ...(code === null ? {} : { code, error }), ...(result === null ? {} : { result }) }
+function briefly({ state, code, error, agent }: Run): Record<string, unknown> {
+  return { state, agent, ...(code === null ? {} : { code, error }) }
 }
 
 /** A result that came too late to count: kept, visible, never applied. */

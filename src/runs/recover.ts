@@ -59,7 +59,11 @@ export interface Taker {
  * Fences the old attempt and goes on with its run under a new one. The processes, if there are any, keep their mark;
  * the slots change hands. A worker that comes back finds its fence outdated and can change nothing.
  */
-export function* takeOverRun(held: AttemptRef & { mark: string }, ground: TakeoverGround, taker: Taker): Transition<Claim | undefined> {
+export function* takeOverRun(
+  held: AttemptRef & { mark: string },
+  ground: TakeoverGround,
+  taker: Taker,
+): Transition<Claim | undefined> {
   const old = yield* first(attemptRow, sql`select * from attempts where id = ${held.id} and ended_at is null`)
   if (old === undefined || !(yield* groundHolds(old, ground))) return undefined
   const taken = yield* first(
@@ -68,10 +72,13 @@ export function* takeOverRun(held: AttemptRef & { mark: string }, ground: Takeov
       where id = ${held.runId} and fence = ${held.fence} and state = 'running' returning *`,
   )
   if (taken === undefined) return undefined
-  yield* run(sql`update attempts set ended_at = ${now}, outcome = 'superseded' where id = ${old.id} and ended_at is null`)
+  yield* run(
+    sql`update attempts set ended_at = ${now}, outcome = 'superseded' where id = ${old.id} and ended_at is null`,
+  )
   const holder = { workerId: taker.workerId, leaseMs: taker.leaseMs, attempt: { id: taker.attemptId, mark: old.mark } }
   const attempt = yield* insertAttempt(taken, holder, old.slots)
-  if (old.startingAt !== null) yield* run(sql`update attempts set starting_at = ${old.startingAt} where id = ${attempt.id}`)
+  if (old.startingAt !== null)
+    yield* run(sql`update attempts set starting_at = ${old.startingAt} where id = ${attempt.id}`)
   yield* record({
     type: 'run.taken_over',
     threadId: taken.threadId,
@@ -86,7 +93,10 @@ const yesRow = row({ yes: integer })
 function* groundHolds(old: Attempt, ground: TakeoverGround): Transition<boolean> {
   if (ground === 'owner-dead') return true
   if (ground === 'released') return old.releasedAt !== null
-  return (yield* first(yesRow, sql`select 1 as yes from attempts where id = ${old.id} and lease_until < ${now}`)) !== undefined
+  return (
+    (yield* first(yesRow, sql`select 1 as yes from attempts where id = ${old.id} and lease_until < ${now}`)) !==
+    undefined
+  )
 }
 
 export type Requeued = { readonly kind: 'requeued' } | Finish
@@ -101,7 +111,12 @@ export function* requeueRun(attempt: AttemptRef): Transition<Requeued> {
   )
   if (queued === undefined) return yield* giveUp(attempt)
   yield* endAttempt(attempt, 'requeued')
-  yield* record({ type: 'run.requeued', threadId: queued.threadId, runId: queued.id, data: { attempt: queued.attempt } })
+  yield* record({
+    type: 'run.requeued',
+    threadId: queued.threadId,
+    runId: queued.id,
+    data: { attempt: queued.attempt },
+  })
   return { kind: 'requeued' }
 }
 

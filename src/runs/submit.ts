@@ -90,17 +90,27 @@ function* countQueued(limit: number): Transition<number> {
   return count
 }
 
-/** What two submissions with one key must agree on: everything that was asked for, not where or when it is stored. */
-function submissionDigest({ agent, request, parentThreadId, notify, priority }: Submission): string {
+/** What two submissions with one key must agree on: what was asked for, not from which shell or in whose name. */
+function submissionDigest({
+  agent,
+  request: { env: _, ...request },
+  parentThreadId,
+  notify,
+  priority,
+}: Submission): string {
   return digestOf({ agent, request, parent: parentThreadId ?? null, notify: notify ?? true, priority: priority ?? 0 })
 }
 
 function requestText(request: RunRequest): string {
   const text = canonicalJson(request)
   if (Buffer.byteLength(text) > LIMITS.requestBytes) {
-    throw new HoldfastError('usage/request-too-large', `the request has ${Buffer.byteLength(text)} bytes, ${LIMITS.requestBytes} at most`, {
-      remedy: 'put large input into a file and pass its name',
-    })
+    throw new HoldfastError(
+      'usage/request-too-large',
+      `the request has ${Buffer.byteLength(text)} bytes, ${LIMITS.requestBytes} at most`,
+      {
+        remedy: 'put large input into a file and pass its name',
+      },
+    )
   }
   return text
 }

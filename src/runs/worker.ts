@@ -14,7 +14,7 @@ export interface OwnerIdentity {
   readonly boot: string
   readonly pidNamespace: string
   readonly pid: number
-  readonly startTime: string
+  readonly startTime: number
 }
 
 export const workerRow = row({

@@ -26,8 +26,10 @@ export function row<Shape extends Record<string, Decoder<unknown>>>(
   }
 }
 
-export const text = <T extends string = string>(): Decoder<T> => (cell, column) =>
-  typeof cell === 'string' ? (cell as T) : unreadable(column, cell, 'text')
+export const text =
+  <T extends string = string>(): Decoder<T> =>
+  (cell, column) =>
+    typeof cell === 'string' ? (cell as T) : unreadable(column, cell, 'text')
 
 export const integer: Decoder<number> = (cell, column) => {
   const value = typeof cell === 'string' || typeof cell === 'bigint' ? Number(cell) : cell
@@ -36,16 +38,22 @@ export const integer: Decoder<number> = (cell, column) => {
 
 export const flag: Decoder<boolean> = (cell, column) => integer(cell, column) !== 0
 
-export const json = <T>(): Decoder<T> => (cell, column) => {
-  if (typeof cell !== 'string') return unreadable(column, cell, 'JSON text')
-  return JSON.parse(cell) as T
-}
+export const json =
+  <T>(): Decoder<T> =>
+  (cell, column) => {
+    if (typeof cell !== 'string') return unreadable(column, cell, 'JSON text')
+    return JSON.parse(cell) as T
+  }
 
-export const oneOf = <const Words extends readonly string[]>(words: Words): Decoder<Words[number]> => (cell, column) =>
-  words.includes(cell as string) ? (cell as Words[number]) : unreadable(column, cell, words.join(' | '))
+export const oneOf =
+  <const Words extends readonly string[]>(words: Words): Decoder<Words[number]> =>
+  (cell, column) =>
+    words.includes(cell as string) ? (cell as Words[number]) : unreadable(column, cell, words.join(' | '))
 
-export const nullable = <T>(decode: Decoder<T>): Decoder<T | null> => (cell, column) =>
-  cell === null || cell === undefined ? null : decode(cell, column)
+export const nullable =
+  <T>(decode: Decoder<T>): Decoder<T | null> =>
+  (cell, column) =>
+    cell === null || cell === undefined ? null : decode(cell, column)
 
 function snakeCase(key: string): string {
   return key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)

@@ -32,7 +32,13 @@ export function onceAt(fault: Fault): StoreProbe & { readonly seen: () => number
 }
 
 /** A process that dies at the nth point, before or after it, and does nothing any more. Unarmed until `arm`. */
-export function mortal(): { readonly probe: StoreProbe; arm(nth: number): void; disarm(): void; readonly died: () => boolean; readonly points: () => number } {
+export function mortal(): {
+  readonly probe: StoreProbe
+  arm(nth: number): void
+  disarm(): void
+  readonly died: () => boolean
+  readonly points: () => number
+} {
   let countdown = Number.POSITIVE_INFINITY
   let points = 0
   let dead = false

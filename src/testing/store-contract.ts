@@ -21,7 +21,9 @@ const instantRow = row({ at: integer })
 function* put(scope: string, used: number): Transition<void> {
   yield* run(sql`insert into capacity (scope, used) values (${scope}, ${used})`)
 }
-const putOne = single((scope: string, used: number) => run(sql`insert into capacity (scope, used) values (${scope}, ${used})`))
+const putOne = single((scope: string, used: number) =>
+  run(sql`insert into capacity (scope, used) values (${scope}, ${used})`),
+)
 const get = single((scope: string) => first(noteRow, sql`select * from capacity where scope = ${scope}`))
 const count = single(() => one(row({ count: integer }), sql`select count(*) as count from capacity`))
 
@@ -55,7 +57,10 @@ export const storeContract: readonly StoreCase[] = [
         store.apply(putTwoThenThrow),
         store.apply(put, 'after', 1),
       ])
-      assert.deepEqual(results.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled'])
+      assert.deepEqual(
+        results.map(({ status }) => status),
+        ['fulfilled', 'rejected', 'fulfilled'],
+      )
       assert.equal((await store.read(count)).count, 2)
     },
   },
@@ -68,7 +73,10 @@ export const storeContract: readonly StoreCase[] = [
         store.apply(putOne, 'one', 2),
         store.apply(putOne, 'two', 1),
       ])
-      assert.deepEqual(results.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled'])
+      assert.deepEqual(
+        results.map(({ status }) => status),
+        ['fulfilled', 'rejected', 'fulfilled'],
+      )
       assert.equal((results[1] as PromiseRejectedResult).reason.code, 'store/constraint')
     },
   },
@@ -78,7 +86,10 @@ export const storeContract: readonly StoreCase[] = [
       const store = await open()
       await store.apply(put, 'n', 0)
       const answers = await Promise.all(Array.from({ length: 200 }, () => store.apply(increment, 'n')))
-      assert.deepEqual(answers.toSorted((a, b) => a - b), Array.from({ length: 200 }, (_, index) => index + 1))
+      assert.deepEqual(
+        answers.toSorted((a, b) => a - b),
+        Array.from({ length: 200 }, (_, index) => index + 1),
+      )
     },
   },
   {

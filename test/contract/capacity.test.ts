@@ -26,7 +26,8 @@ describe.each(engines)('capacity on $name', (engine) => {
     for (const priority of [0, 5, 0, 5, -1]) order.push((await submitted(store, { priority })).id)
     const workerId = await addWorker(store)
     const claimed: RunId[] = []
-    for (let next = await claim(store, workerId); next !== undefined; next = await claim(store, workerId)) claimed.push(next.run.id)
+    for (let next = await claim(store, workerId); next !== undefined; next = await claim(store, workerId))
+      claimed.push(next.run.id)
     expect(claimed).toEqual([order[1], order[3], order[0], order[2], order[4]])
   })
 
@@ -94,7 +95,8 @@ describe.each(engines)('breakers on $name', (engine) => {
     return { clock, store: await (await engine.database()).open({ clock }) }
   }
   const fail = async (store: Store, count: number) => {
-    for (let i = 0; i < count; i++) await store.apply(finishRun, (await running(store, { agent: 'helper' })).ref, authFailed)
+    for (let i = 0; i < count; i++)
+      await store.apply(finishRun, (await running(store, { agent: 'helper' })).ref, authFailed)
   }
   const nextEnd = async (store: Store) => {
     const run = await submitted(store, { agent: 'helper' })
@@ -108,7 +110,9 @@ describe.each(engines)('breakers on $name', (engine) => {
     expect(await store.read(openBreakers)).toMatchObject([{ agent: 'helper', cause: 'auth', failures: 3 }])
     expect(await nextEnd(store)).toMatchObject({ state: 'failed', code: 'circuit_open' })
     expect(await store.read(openBreakers)).toMatchObject([{ failures: 3, openings: 1 }])
-    expect(await claim(store, await addWorker(store), {}, (await submitted(store, { agent: 'other' })).id)).toBeDefined()
+    expect(
+      await claim(store, await addWorker(store), {}, (await submitted(store, { agent: 'other' })).id),
+    ).toBeDefined()
     await assertInvariants(store)
   })
 

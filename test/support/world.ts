@@ -19,7 +19,7 @@ export const someIdentity = (pid = 1): OwnerIdentity => ({
   boot: 'boot-1',
   pidNamespace: 'ns-1',
   pid,
-  startTime: String(pid),
+  startTime: pid,
 })
 
 export async function addWorker(store: Store, kind: 'daemon' | 'command' = 'command'): Promise<WorkerId> {

@@ -123,7 +123,9 @@ function render(statement: Sql): string {
 }
 
 function writes(text: string): boolean {
-  return !/^\s*(select|pragma|explain)\b/i.test(text) && /\b(insert|update|delete|replace|create|drop|alter)\b/i.test(text)
+  return (
+    !/^\s*(select|pragma|explain)\b/i.test(text) && /\b(insert|update|delete|replace|create|drop|alter)\b/i.test(text)
+  )
 }
 
 function runStatement<T>(statement: StatementSync, query: Query<T>, at: Instant) {

@@ -40,20 +40,48 @@ function sentence(code: number, path: string, message: string): [code: string, m
   switch (code) {
     case BUSY:
     case LOCKED:
-      return ['store/busy', `another process kept ${path} locked for too long`, 'try again; `holdfast doctor` shows who']
+      return [
+        'store/busy',
+        `another process kept ${path} locked for too long`,
+        'try again; `holdfast doctor` shows who',
+      ]
     case READONLY:
-      return ['store/read-only', `${path} cannot be written`, 'make the file and its folder writable for this user, or choose another with HOLDFAST_STORE']
+      return [
+        'store/read-only',
+        `${path} cannot be written`,
+        'make the file and its folder writable for this user, or choose another with HOLDFAST_STORE',
+      ]
     case FULL:
-      return ['store/full', `the disk under ${path} is full`, 'free some space and try again; nothing acknowledged was lost']
+      return [
+        'store/full',
+        `the disk under ${path} is full`,
+        'free some space and try again; nothing acknowledged was lost',
+      ]
     case CANTOPEN:
-      return ['store/cannot-open', `${path} cannot be opened (${message})`, 'check that the folder exists, may be written, and that the process has file handles left (ulimit -n)']
+      return [
+        'store/cannot-open',
+        `${path} cannot be opened (${message})`,
+        'check that the folder exists, may be written, and that the process has file handles left (ulimit -n)',
+      ]
     case CORRUPT:
     case NOTADB:
-      return ['store/corrupt', `${path} is not a readable SQLite database (${message})`, 'keep a copy of it and restore a backup; a file of another kind belongs elsewhere']
+      return [
+        'store/corrupt',
+        `${path} is not a readable SQLite database (${message})`,
+        'keep a copy of it and restore a backup; a file of another kind belongs elsewhere',
+      ]
     case IOERR:
-      return ['store/io', `the disk under ${path} failed (${message})`, 'check the disk and the system log, then start again']
+      return [
+        'store/io',
+        `the disk under ${path} failed (${message})`,
+        'check the disk and the system log, then start again',
+      ]
     case CONSTRAINT:
-      return ['store/constraint', `a rule of the database was broken (${message})`, 'please report this, it is a defect']
+      return [
+        'store/constraint',
+        `a rule of the database was broken (${message})`,
+        'please report this, it is a defect',
+      ]
     default:
       return ['store/sqlite', message, '`holdfast doctor` checks the database']
   }

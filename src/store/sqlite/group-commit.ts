@@ -102,7 +102,9 @@ export class GroupCommit {
   }
 
   async #commit(members: Member[], mode: Mode): Promise<void> {
-    const connection = await this.#begin().catch((error: unknown) => rejectAll(members, explain(error, this.#options.path)))
+    const connection = await this.#begin().catch((error: unknown) =>
+      rejectAll(members, explain(error, this.#options.path)),
+    )
     if (connection === undefined) return
     let performed = this.#perform(connection, members, mode)
     if (performed.kind === 'unknown') performed = this.#lookUp(performed)
@@ -227,7 +229,10 @@ export function perform<Args extends readonly unknown[], T>(
   return drive(change(...args), (query) => connection.execute(query, at))
 }
 
-export function drive<T>(transition: Generator<Query<unknown>, T, unknown>, execute: (query: Query<unknown>) => unknown): T {
+export function drive<T>(
+  transition: Generator<Query<unknown>, T, unknown>,
+  execute: (query: Query<unknown>) => unknown,
+): T {
   let step = transition.next()
   while (step.done !== true) step = transition.next(execute(step.value))
   return step.value
@@ -246,10 +251,14 @@ function rejectAll(members: readonly Member[], error: unknown): void {
 function unknownCommit(cause: unknown, path: string): HoldfastError {
   const explained = explain(cause, path)
   const why = explained instanceof Error ? explained.message : String(explained)
-  return new HoldfastError('store/unknown-commit', `it is not known whether the last change reached the disk (${why})`, {
-    remedy: 'make sure the disk works, then look the change up before doing it again',
-    cause,
-  })
+  return new HoldfastError(
+    'store/unknown-commit',
+    `it is not known whether the last change reached the disk (${why})`,
+    {
+      remedy: 'make sure the disk works, then look the change up before doing it again',
+      cause,
+    },
+  )
 }
 
 function closedError(): HoldfastError {

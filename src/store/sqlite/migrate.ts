@@ -69,14 +69,22 @@ function refuseForeignHistory(
   for (const { number, name, checksum: recorded } of applied) {
     const known = migrations.find((migration) => migration.number === number)
     if (known === undefined) {
-      throw new HoldfastError('store/newer-schema', `this database has migration ${number} (${name}), which this Holdfast does not know`, {
-        remedy: 'upgrade Holdfast, or open a copy made before the upgrade',
-      })
+      throw new HoldfastError(
+        'store/newer-schema',
+        `this database has migration ${number} (${name}), which this Holdfast does not know`,
+        {
+          remedy: 'upgrade Holdfast, or open a copy made before the upgrade',
+        },
+      )
     }
     if (checksum(known) !== recorded) {
-      throw new HoldfastError('store/changed-migration', `migration ${number} (${name}) differs from the one this database was made with`, {
-        remedy: 'use the Holdfast that made it, or restore a backup',
-      })
+      throw new HoldfastError(
+        'store/changed-migration',
+        `migration ${number} (${name}) differs from the one this database was made with`,
+        {
+          remedy: 'use the Holdfast that made it, or restore a backup',
+        },
+      )
     }
   }
 }

@@ -25,7 +25,9 @@ export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
   const { path, clock = systemClock, random = systemRandomness, probe } = options
   const open = () => openConnection(path, clock, probe)
   const connection = await openMigrated(path, clock, open)
-  const wake = new Wake(path === ':memory:' ? undefined : `${path}-wake`, clock, () => dataVersion(commits.connection()))
+  const wake = new Wake(path === ':memory:' ? undefined : `${path}-wake`, clock, () =>
+    dataVersion(commits.connection()),
+  )
   const commits = new GroupCommit(connection, { path, clock, random, open, onCommit: () => wake.announce() })
   return new SqliteStore(path, commits, wake)
 }

@@ -1,0 +1,167 @@
+import { sleep } from '../base/clock.ts'
+import type { Clock } from '../base/clock.ts'
+import { describeError } from '../base/errors.ts'
+import type { AttemptId } from '../base/ids.ts'
+import { removeRemains } from '../processes/attempt-folder.ts'
+import type { CommandEnd } from '../processes/command.ts'
+import { startCommand } from '../processes/start-command.ts'
+import type { StartOptions } from '../processes/start-command.ts'
+import type { Outcome as CommandOutcome, Supervised } from '../processes/supervised.ts'
+import { takeOver } from '../processes/take-over.ts'
+import { recordStarting } from '../runs/attempt.ts'
+import type { AttemptRef } from '../runs/attempt.ts'
+import type { Claim } from '../runs/claim.ts'
+import { finishRun, keepLateResult } from '../runs/finish.ts'
+import type { Finish, Outcome } from '../runs/finish.ts'
+import { requeueRun } from '../runs/recover.ts'
+import { isTerminal } from '../runs/run.ts'
+import type { Run } from '../runs/run.ts'
+import type { Store } from '../store/store.ts'
+import { outcomeOfCutOff, outcomeOfEnd } from './command-outcome.ts'
+import { commandFolder, homePaths } from './home.ts'
+
+/** What carrying out a claim needs. */
+export interface Executor {
+  readonly store: Store
+  readonly clock: Clock
+  readonly home: string
+  readonly graceMs: number
+  /** The terminal and environment of a foreground command; absent for detached ones. */
+  readonly foreground?: StartOptions & { readonly env: Readonly<Record<string, string>> }
+  /** The command is under way: from now on it can be told to stop. */
+  readonly onCommand: (attempt: AttemptId, command: Supervised) => void
+  readonly warn: (message: string) => void
+}
+
+const refOf = ({ run, attempt }: Claim): AttemptRef => ({ id: attempt.id, runId: run.id, fence: run.fence })
+
+/**
+ * Carries out a run that was just claimed:
+ *
+ *   intent in the database ─▶ supervisor, intent on its disk ─▶ command ─▶ end on disk ─▶ finished in the database
+ *
+ * Whoever dies between two of these, the next worker finds out from what is written which of them was reached.
+ */
+export async function executeClaim(executor: Executor, claim: Claim): Promise<void> {
+  const ref = refOf(claim)
+  const folder = commandFolder(executor.home, claim.attempt.mark)
+  const starting = await untilStored(executor, () => executor.store.apply(recordStarting, ref))
+  if (starting === 'superseded') return
+  if (starting === 'cancel-requested') return void (await finish(executor, ref, { state: 'cancelled' }))
+  const outcome = await start(executor, claim, folder)
+  await settle(executor, ref, folder, outcome)
+}
+
+/** Goes on with a run whose worker was lost: by what its command left behind, or is still doing. */
+export async function continueTaken(executor: Executor, claim: Claim, folder: string): Promise<void> {
+  const remains = await takeOver(folder, claim.attempt.workerId, { mark: claim.attempt.mark })
+  if (remains.kind !== 'alive') return settle(executor, refOf(claim), folder, remains)
+  executor.onCommand(claim.attempt.id, remains.command)
+  if (claim.run.cancelRequestedAt !== null) remains.command.stop('cancelled')
+  await settle(executor, refOf(claim), folder, await remains.command.ended)
+}
+
+async function start(executor: Executor, claim: Claim, folder: string): Promise<CommandOutcome> {
+  const { request } = claim.run
+  const { foreground } = executor
+  const env = {
+    ...(foreground?.env ?? request.env ?? {}),
+    HOLDFAST_THREAD: claim.run.threadId,
+    HOLDFAST_RUN: claim.run.id,
+  }
+  const spec = {
+    argv: request.argv,
+    cwd: request.cwd,
+    env,
+    mark: claim.attempt.mark,
+    timeoutMs: request.timeoutMs ?? null,
+    graceMs: executor.graceMs,
+  }
+  try {
+    const options = { codeCache: homePaths(executor.home).codeCache, ...foreground }
+    const command = await startCommand(folder, spec, options)
+    executor.onCommand(claim.attempt.id, command)
+    return await command.ended
+  } catch (error) {
+    return couldNotStart(error, folder, claim, executor)
+  }
+}
+
+/** Starting failed on our side (no process, no disk). The folder's fence makes sure that it stays not started. */
+async function couldNotStart(
+  error: unknown,
+  folder: string,
+  claim: Claim,
+  executor: Executor,
+): Promise<CommandOutcome> {
+  const remains = await takeOver(folder, claim.attempt.workerId, { mark: claim.attempt.mark }).catch(() => undefined)
+  if (remains?.kind === 'alive') return remains.command.ended
+  if (remains !== undefined && remains.kind !== 'never-started') return remains
+  const at = executor.clock.now()
+  return { kind: 'ended', end: failedToStart(describeError(error), at) }
+}
+
+function failedToStart(message: string, at: number): CommandEnd {
+  const nothing = { head: '', tail: '', totalBytes: 0, spilledBytes: 0, truncated: false }
+  return {
+    exitCode: null,
+    signal: null,
+    spawnError: { code: 'not-started', message },
+    startedAt: at,
+    endedAt: at,
+    stdout: nothing,
+    stderr: nothing,
+    survivorsKilled: 0,
+    containment: { kind: 'group', detail: 'not started' },
+  }
+}
+
+async function settle(executor: Executor, ref: AttemptRef, folder: string, outcome: CommandOutcome): Promise<void> {
+  if (outcome.kind === 'unreachable') return
+  if (outcome.kind === 'never-started') {
+    await untilStored(executor, () => executor.store.apply(requeueRun, ref))
+    return removeRemains(folder)
+  }
+  const reported = outcome.kind === 'ended' ? outcomeOfEnd(outcome.end) : outcomeOfCutOff(outcome.output)
+  const run = await finish(executor, ref, reported)
+  if (isTerminal(run.state) && !hasSpilledMore(outcome)) await removeRemains(folder)
+}
+
+/** What does not fit into the row is left on disk for whoever wants to read all of it. */
+function hasSpilledMore(outcome: CommandOutcome): boolean {
+  const output = outcome.kind === 'ended' ? outcome.end : outcome.kind === 'cut-off' ? outcome.output : undefined
+  return output !== undefined && (output.stdout.truncated || output.stderr.truncated)
+}
+
+async function finish(executor: Executor, ref: AttemptRef, outcome: Outcome): Promise<Run> {
+  const answer = await untilStored(executor, () => executor.store.apply(finishRun, ref, outcome))
+  if (answer.kind === 'finished') return answer.run
+  return reconcile(executor, ref, outcome, answer)
+}
+
+/** Somebody else's end is the true one. Ours is kept beside it, unless the next worker will record it itself. */
+async function reconcile(executor: Executor, ref: AttemptRef, outcome: Outcome, { run }: Finish): Promise<Run> {
+  if (run.state === 'running' && run.fence === ref.fence) {
+    // Nobody asked for a cancel, so somebody ended the supervisor by hand.
+    const error = 'its supervisor was told to stop by something other than Holdfast'
+    return finish(executor, ref, { ...outcome, state: 'failed', code: 'killed', error })
+  }
+  if (isTerminal(run.state)) await untilStored(executor, () => executor.store.apply(keepLateResult, ref, outcome))
+  return run
+}
+
+const FIRST_WAIT_MS = 100
+const LONGEST_WAIT_MS = 5_000
+
+/** A finished result is kept until it is recorded: a full or busy store is waited for, not given up on. */
+async function untilStored<T>({ clock, warn }: Executor, write: () => Promise<T>): Promise<T> {
+  for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
+    try {
+      return await write()
+    } catch (error) {
+      if ((error as { code?: string }).code === 'store/closed') throw error
+      warn(`a result could not be stored yet: ${describeError(error)}`)
+      await sleep(clock, wait)
+    }
+  }
+}

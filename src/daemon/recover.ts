@@ -1,0 +1,57 @@
+import type { Randomness, RunId, WorkerId } from '../base/ids.ts'
+import { newAttemptId } from '../base/ids.ts'
+import { judgeProcess } from '../processes/identity.ts'
+import type { Verdict } from '../processes/identity.ts'
+import { abandonReserved, heldAttempts, reservedRuns, takeOverRun } from '../runs/recover.ts'
+import type { HeldAttempt, TakeoverGround } from '../runs/recover.ts'
+import type { Claim } from '../runs/claim.ts'
+import type { Store } from '../store/store.ts'
+
+export interface Recoverer {
+  readonly store: Store
+  readonly random: Randomness
+  readonly workerId: WorkerId
+  readonly leaseMs: number
+}
+
+/** A run that this worker took over, and the home folder under which its command's folder is. */
+export interface Taken {
+  readonly claim: Claim
+  readonly home: string
+}
+
+/**
+ * Takes over what lost its worker. Presumed death is not enough to run anything again: the new claim only entitles to
+ * look at what the old one left behind.
+ */
+export async function takeLostRuns(recoverer: Recoverer, only?: RunId): Promise<Taken[]> {
+  const { store, random, workerId, leaseMs } = recoverer
+  const taken: Taken[] = []
+  for (const held of await store.read(heldAttempts)) {
+    if (held.workerId === workerId || (only !== undefined && held.runId !== only)) continue
+    const ground = groundFor(held, judgeProcess(held.identity))
+    if (ground === undefined) continue
+    const claim = await store.apply(takeOverRun, held, ground, { workerId, leaseMs, attemptId: newAttemptId(random) })
+    if (claim !== undefined) taken.push({ claim, home: held.home })
+  }
+  await endAbandoned(store)
+  return taken
+}
+
+/**
+ * On this host the owner's process itself is the evidence. On a host that cannot be reached only a claim that never
+ * recorded its intent may be taken, since its worker cannot start anything without recording it; the rest waits for
+ * that host, or for a person (`holdfast runs disown`).
+ */
+export function groundFor(held: HeldAttempt, owner: Verdict): TakeoverGround | undefined {
+  if (owner === 'unreachable') return held.leaseOver === 1 && held.startingAt === null ? 'lease-over' : undefined
+  if (held.releasedAt !== null) return 'released'
+  if (owner === 'dead') return 'owner-dead'
+  return held.leaseOver === 1 ? 'lease-over' : undefined
+}
+
+async function endAbandoned(store: Store): Promise<void> {
+  for (const { runId, workerId, identity } of await store.read(reservedRuns)) {
+    if (judgeProcess(identity) === 'dead') await store.apply(abandonReserved, runId, workerId)
+  }
+}

@@ -1,0 +1,251 @@
+import type { Clock } from '../base/clock.ts'
+import { HoldfastError, describeError } from '../base/errors.ts'
+import { newAttemptId, newWorkerId } from '../base/ids.ts'
+import type { AttemptId, Randomness, RunId, WorkerId } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
+import { judgeProcess, processIdentity } from '../processes/identity.ts'
+import type { Supervised } from '../processes/supervised.ts'
+import { heldRuns } from '../runs/attempt.ts'
+import type { CapacityLimits } from '../runs/capacity.ts'
+import { claimRun } from '../runs/claim.ts'
+import type { Claim } from '../runs/claim.ts'
+import { expireQueued, handOverRun } from '../runs/recover.ts'
+import { registerWorker, stopWorker } from '../runs/worker.ts'
+import type { NewWorker, WorkerKind } from '../runs/worker.ts'
+import type { Store } from '../store/store.ts'
+import { continueTaken, executeClaim } from './execute.ts'
+import type { Executor } from './execute.ts'
+import { commandFolder } from './home.ts'
+import { Lease } from './lease.ts'
+import { takeLostRuns } from './recover.ts'
+
+export interface WorkerOptions {
+  readonly store: Store
+  readonly clock: Clock
+  readonly random: Randomness
+  readonly home: string
+  readonly kind: WorkerKind
+  readonly leaseMs: number
+  readonly limits: CapacityLimits
+  /** How many runs this process executes at once. */
+  readonly concurrency: number
+  readonly graceMs: number
+  readonly foreground?: NonNullable<Executor['foreground']>
+  readonly warn: (message: string) => void
+}
+
+interface Held {
+  readonly claim: Claim
+  command?: Supervised
+  readonly settled: Promise<void>
+}
+
+/** A process that claims runs and carries them out. */
+export class Worker {
+  readonly id: WorkerId
+  readonly #options: WorkerOptions
+  readonly #held = new Map<AttemptId, Held>()
+  readonly #lease: Lease
+  readonly #stopListening: () => void
+  #claiming: Promise<void> | undefined
+  #claimAgain = false
+  #takes: 'anything' | 'nothing' = 'nothing'
+
+  constructor(id: WorkerId, options: WorkerOptions) {
+    this.id = id
+    this.#options = options
+    const { store, clock, leaseMs, warn } = options
+    this.#lease = new Lease({
+      store,
+      clock,
+      leaseMs,
+      warn,
+      workerId: id,
+      onRenewed: (still) => this.#keepOnly(still),
+      onFenced: () => this.#stopAll(),
+    })
+    this.#stopListening = store.onChange(() => this.#look())
+  }
+
+  get heldCount(): number {
+    return this.#held.size
+  }
+
+  /** The daemon's life: take over what was lost, then claim whenever there is something and a place for it. */
+  async start(): Promise<void> {
+    await this.recover()
+    this.#takes = 'anything'
+    this.#look()
+  }
+
+  /** Takes over what lost its worker, or just one run of it, and goes on with it in the background. */
+  async recover(only?: RunId): Promise<readonly Claim[]> {
+    const { store, random, leaseMs } = this.#options
+    const taken = await takeLostRuns({ store, random, workerId: this.id, leaseMs }, only)
+    for (const { claim, home } of taken) {
+      this.#hold(claim, (executor) => continueTaken(executor, claim, commandFolder(home, claim.attempt.mark)))
+    }
+    return taken.map(({ claim }) => claim)
+  }
+
+  /** Claims this one run, when there is a slot for it, and carries it out. False if it cannot be claimed now. */
+  async perform(runId: RunId): Promise<boolean> {
+    const claim = await this.#claim(runId)
+    if (claim === undefined) return false
+    await this.#hold(claim, (executor) => executeClaim(executor, claim))
+    return true
+  }
+
+  /** Resolves when nothing is held any more. */
+  async settled(): Promise<void> {
+    while (this.#held.size > 0) await Promise.all([...this.#held.values()].map(({ settled }) => settled))
+  }
+
+  /** No new claims; what runs gets `graceMs` to end, then its claim is let go and its supervisor goes on alone. */
+  async drain(graceMs: number, hurry?: AbortSignal): Promise<{ handedOver: number }> {
+    this.#takes = 'nothing'
+    await this.#claiming
+    await Promise.race([this.settled(), waitFor(this.#options.clock, graceMs, hurry)])
+    const remaining = [...this.#held.values()]
+    for (const { claim } of remaining) {
+      await this.#options.store.apply(handOverRun, {
+        id: claim.attempt.id,
+        runId: claim.run.id,
+        fence: claim.run.fence,
+      })
+    }
+    await this.stop()
+    return { handedOver: remaining.length }
+  }
+
+  async stop(): Promise<void> {
+    this.#takes = 'nothing'
+    this.#lease.stop()
+    this.#stopListening()
+    await this.#options.store.apply(stopWorker, this.id)
+  }
+
+  /** Once a tick: what is lost elsewhere, what waited too long. Never throws, it is tried again anyway. */
+  async tend(): Promise<void> {
+    try {
+      await this.recover()
+      await this.#options.store.apply(expireQueued, LIMITS.page)
+    } catch (error) {
+      this.#options.warn(`recovery will be tried again: ${describeError(error)}`)
+    }
+    this.#look()
+  }
+
+  #look(): void {
+    void this.#noticeCancels()
+    if (this.#claiming !== undefined) {
+      this.#claimAgain = true
+      return
+    }
+    if (this.#takes === 'anything') this.#claiming = this.#claimAll().finally(() => (this.#claiming = undefined))
+  }
+
+  async #claimAll(): Promise<void> {
+    do {
+      this.#claimAgain = false
+      while (this.#takes === 'anything' && this.#held.size < this.#options.concurrency) {
+        const claim = await this.#claim().catch((error: unknown) => this.#options.warn(describeError(error)))
+        if (claim === undefined) break
+        void this.#hold(claim, (executor) => executeClaim(executor, claim))
+      }
+    } while (this.#claimAgain)
+  }
+
+  #claim(only?: RunId): Promise<Claim | undefined> {
+    const { store, random, leaseMs, limits } = this.#options
+    const attempt = { id: newAttemptId(random), mark: random.hex(16) }
+    return store.apply(claimRun, {
+      workerId: this.id,
+      leaseMs,
+      limits,
+      attempt,
+      ...(only === undefined ? {} : { only }),
+    })
+  }
+
+  #hold(claim: Claim, carryOut: (executor: Executor) => Promise<void>): Promise<void> {
+    const { store, clock, home, graceMs, foreground, warn } = this.#options
+    const onCommand = (attempt: AttemptId, command: Supervised) => {
+      const held = this.#held.get(attempt)
+      if (held !== undefined) held.command = command
+      void this.#noticeCancels()
+    }
+    const executor = {
+      store,
+      clock,
+      home,
+      graceMs,
+      warn,
+      onCommand,
+      ...(foreground === undefined ? {} : { foreground }),
+    }
+    const settled = carryOut(executor)
+      .catch((error: unknown) => warn(`run ${claim.run.id} will be recovered: ${describeError(error)}`))
+      .finally(() => this.#letGo(claim.attempt.id))
+    this.#held.set(claim.attempt.id, { claim, settled })
+    return settled
+  }
+
+  #letGo(attempt: AttemptId): void {
+    this.#held.delete(attempt)
+    this.#look()
+  }
+
+  async #noticeCancels(): Promise<void> {
+    if (this.#held.size === 0) return
+    const runs = await this.#options.store.read(heldRuns, this.id).catch(() => [])
+    for (const { attemptId, cancelRequestedAt } of runs) {
+      if (cancelRequestedAt !== null) this.#held.get(attemptId)?.command?.stop('cancelled')
+    }
+  }
+
+  /** What was taken over is the taker's: its command too, so it is not stopped here. */
+  #keepOnly(still: ReadonlySet<AttemptId>): void {
+    for (const attempt of this.#held.keys()) {
+      if (!still.has(attempt)) this.#held.delete(attempt)
+    }
+    void this.#noticeCancels()
+  }
+
+  #stopAll(): void {
+    if (this.#held.size > 0) this.#options.warn('the lease could not be renewed in time; stopping its commands')
+    for (const { command } of this.#held.values()) command?.stop('lease-lost')
+  }
+}
+
+/** Registers this process as a worker. A second daemon of the same home folder is refused while the first lives. */
+export async function registerThisProcess(options: WorkerOptions): Promise<Worker> {
+  const { store, random, kind, home } = options
+  const identity = processIdentity()
+  if (identity === undefined)
+    throw new HoldfastError('processes/no-identity', 'this process cannot be identified', {
+      remedy: 'check that /proc is mounted',
+    })
+  const worker: NewWorker = { id: newWorkerId(random), kind, home, identity }
+  let registered = await store.apply(registerWorker, worker)
+  if (registered.kind === 'occupied' && judgeProcess(registered.by.identity) === 'dead') {
+    registered = await store.apply(registerWorker, worker, registered.by.id)
+  }
+  if (registered.kind === 'occupied') {
+    throw new HoldfastError(
+      'daemon/already-running',
+      `a daemon with process number ${registered.by.identity.pid} serves ${home}`,
+      {
+        remedy: 'stop it first, or give this one a home folder of its own (HOLDFAST_HOME)',
+      },
+    )
+  }
+  return new Worker(worker.id, options)
+}
+
+function waitFor(clock: Clock, ms: number, hurry?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    clock.after(ms, resolve)
+    hurry?.addEventListener('abort', () => resolve(), { once: true })
+  })
+}

@@ -1,0 +1,73 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createFileOnce, writeFileAtomic } from '../base/files.ts'
+import type { CommandEnd, Containment, StoredSpec, StreamName } from './command.ts'
+import type { ProcessIdentity } from './identity.ts'
+import type { Trail } from './trail.ts'
+
+/*
+ * The folder of one attempt, in the order in which its files appear:
+ *
+ *   spec.json      the worker: what to run
+ *   owner.json     whoever creates it first: a supervisor, or a taker that thereby proves that nothing will ever run
+ *   starting.json  the supervisor: from here on the command may have run
+ *   command.json   the supervisor: which processes, for this boot only
+ *   *.spill        the output so far
+ *   end.json       the supervisor: how it ended, every process being dead
+ */
+
+export type Owner =
+  | {
+      readonly kind: 'supervisor'
+      readonly identity: ProcessIdentity
+      readonly mark: string
+      readonly cgroup: string | null
+    }
+  | { readonly kind: 'fenced'; readonly by: string }
+
+export interface RunningCommand {
+  readonly startedAt: number
+  readonly trail: Trail
+  readonly containment: Containment
+}
+
+const read = <T>(folder: string, name: string): T | undefined => {
+  try {
+    return JSON.parse(readFileSync(join(folder, name), 'utf8')) as T
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+const write = (folder: string, name: string, content: unknown, durable = true) =>
+  writeFileAtomic(join(folder, name), JSON.stringify(content), { mode: 0o600, durable })
+
+// After a reboot nothing is left to be run from the spec, so it is not synced: that would only delay the start.
+export const writeSpec = (folder: string, spec: StoredSpec) => write(folder, 'spec.json', spec, false)
+export const readSpec = (folder: string) => read<StoredSpec>(folder, 'spec.json')
+
+/** The compare-and-set on disk: one owner for ever. Its name need not be synced, `starting.json` syncs the folder. */
+export async function claimOwner(folder: string, owner: Owner): Promise<{ won: boolean; owner: Owner }> {
+  const created = await createFileOnce(join(folder, 'owner.json'), JSON.stringify(owner), { durable: false })
+  return created === 'created'
+    ? { won: true, owner }
+    : { won: false, owner: read<Owner>(folder, 'owner.json') ?? owner }
+}
+
+export const readOwner = (folder: string) => read<Owner>(folder, 'owner.json')
+
+export const writeStarting = (folder: string, at: number) => write(folder, 'starting.json', { at })
+export const hasStarting = (folder: string) => existsSync(join(folder, 'starting.json'))
+
+export const writeCommand = (folder: string, command: RunningCommand) => write(folder, 'command.json', command, false)
+export const readCommand = (folder: string) => read<RunningCommand>(folder, 'command.json')
+
+export const writeEnd = (folder: string, end: CommandEnd) => write(folder, 'end.json', end)
+export const readEnd = (folder: string) => read<CommandEnd>(folder, 'end.json')
+
+export const spillPath = (folder: string, stream: StreamName) => join(folder, `${stream}.spill`)
+
+/** To be called once everything that the folder says is recorded elsewhere. */
+export const removeRemains = (folder: string) => rm(folder, { recursive: true, force: true })

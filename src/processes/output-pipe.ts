@@ -1,0 +1,80 @@
+import { execFile } from 'node:child_process'
+import { closeSync, constants, openSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { StreamName } from './command.ts'
+
+const READ_BYTES = 64 * 1024
+
+/** Both ends of a pipe. */
+export interface OutputPipe {
+  readonly readFd: number
+  readonly writeFd: number
+}
+
+export type OutputPipes = Readonly<Record<StreamName, OutputPipe>>
+
+/**
+ * Real pipes. The runtime's own "pipe" is a socket, and a command cannot open /dev/stdout or /dev/stderr on a socket:
+ * `echo oops > /dev/stderr` fails there. The runtime has no pipe(2), so a named pipe is made, opened and unlinked.
+ */
+export async function openOutputPipes(folder: string): Promise<OutputPipes> {
+  return openPipesIn(folder).catch(async () => {
+    // Some network and removable disks cannot hold a named pipe.
+    const elsewhere = await mkdtemp(join(tmpdir(), 'holdfast-'))
+    return openPipesIn(elsewhere).finally(() => rm(elsewhere, { recursive: true, force: true }))
+  })
+}
+
+async function openPipesIn(folder: string): Promise<OutputPipes> {
+  const paths = [join(folder, 'stdout.pipe'), join(folder, 'stderr.pipe')] as const
+  try {
+    await promisify(execFile)('mkfifo', ['-m', '600', ...paths])
+    return { stdout: openBothEnds(paths[0]), stderr: openBothEnds(paths[1]) }
+  } finally {
+    await Promise.all(paths.map((path) => rm(path, { force: true })))
+  }
+}
+
+function openBothEnds(path: string): OutputPipe {
+  // The reader first and without waiting: each end would otherwise wait for the other.
+  const readFd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  return { readFd, writeFd: openSync(path, constants.O_WRONLY) }
+}
+
+export function closePipes(pipes: OutputPipes): void {
+  for (const { readFd, writeFd } of Object.values(pipes)) {
+    closeSync(readFd)
+    closeSync(writeFd)
+  }
+}
+
+export interface Draining {
+  /** Every writer has closed the pipe and everything is dealt with. */
+  readonly closed: Promise<void>
+  /** Gives up on a pipe that a stranger keeps open. */
+  abandon(): void
+}
+
+/**
+ * Reads the pipe with one buffer and no copies, so that a gigabyte of output needs no memory. While `take` is busy
+ * with a chunk nothing more is read, and the command feels that as a full pipe.
+ */
+export function drain(readFd: number, take: (chunk: Uint8Array) => Promise<unknown> | undefined): Draining {
+  let busy: Promise<unknown> | undefined
+  const onChunk = (length: number, buffer: Uint8Array): boolean => {
+    busy = take(buffer.subarray(0, length))?.finally(() => socket.resume())
+    return busy === undefined
+  }
+  const onread = { buffer: Buffer.alloc(READ_BYTES), callback: onChunk }
+  const socket = new Socket({ fd: readFd, readable: true, writable: false, onread } as ConstructorParameters<
+    typeof Socket
+  >[0])
+  socket.on('error', () => socket.destroy())
+  socket.resume()
+  const ended = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+  return { closed: ended.then(() => busy).then(() => {}), abandon: () => socket.destroy() }
+}

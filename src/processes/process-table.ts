@@ -1,0 +1,97 @@
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+
+export interface ProcessRow {
+  readonly pid: number
+  readonly parent: number
+  readonly group: number
+  readonly session: number
+  /** Clock ticks since boot on Linux, milliseconds since 1970 on macOS: only comparable on one boot of one host. */
+  readonly startTime: number
+  /** A zombie: it runs nothing any more and only waits for its parent to ask. */
+  readonly dead: boolean
+}
+
+export const MARK_VARIABLE = 'HOLDFAST_MARK'
+
+const darwin = process.platform === 'darwin'
+
+export function readProcessTable(): ProcessRow[] {
+  return darwin ? darwinTable() : linuxPids().flatMap((pid) => readProcess(pid) ?? [])
+}
+
+export function readProcess(pid: number): ProcessRow | undefined {
+  if (darwin) return darwinTable(pid)[0]
+  try {
+    return parseStat(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+  } catch {
+    return undefined
+  }
+}
+
+/** Does the process carry this mark, be it as the innermost of several nested commands or as one around it? */
+export function carriesMark(pid: number, mark: string): boolean {
+  return readEnvironment(pid)
+    .split(darwin ? ' ' : '\0')
+    .some((entry) => entry.startsWith(`${MARK_VARIABLE}=`) && marksIn(entry).includes(mark))
+}
+
+const marksIn = (entry: string) => entry.slice(MARK_VARIABLE.length + 1).split('.')
+
+/** A command inside a command carries both marks: the sweep of the outer one must find it too. */
+export function nestMark(outer: string | undefined, mark: string): string {
+  return outer === undefined || outer === '' ? mark : `${outer}.${mark}`
+}
+
+/** Fields 1 to 5, 20 and 22 of proc_pid_stat(5). The name in parentheses may itself hold parentheses and spaces. */
+export function parseStat(text: string): ProcessRow | undefined {
+  const close = text.lastIndexOf(')')
+  const fields = text.slice(close + 2).split(' ')
+  const field = (number: number) => Number(fields[number - 3])
+  if (close < 0 || fields.length < 20) return undefined
+  return {
+    pid: Number.parseInt(text, 10),
+    parent: field(4),
+    group: field(5),
+    session: field(6),
+    startTime: field(22),
+    // A leader thread that ended before its siblings looks like a zombie, but has threads.
+    dead: /^[ZX]/.test(fields[0] ?? '') && field(20) <= 1,
+  }
+}
+
+/** Lines of `ps -o pid=,ppid=,pgid=,sess=,stat=,lstart=`. macOS prints 0 for the session: the group stands in. */
+export function parsePs(text: string): ProcessRow[] {
+  return text.split('\n').flatMap((line) => {
+    const match = /^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S+)\s+(.+?)\s*$/.exec(line)
+    if (match === null) return []
+    const [pid, parent, group] = [Number(match[1]), Number(match[2]), Number(match[3])]
+    const startTime = Date.parse(match[6] ?? '')
+    return [{ pid, parent, group, session: group, startTime, dead: match[5]?.startsWith('Z') === true }]
+  })
+}
+
+function linuxPids(): number[] {
+  return readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? [Number(name)] : []))
+}
+
+function readEnvironment(pid: number): string {
+  try {
+    return darwin ? ps(['eww', '-o', 'command=', '-p', String(pid)]) : readFileSync(`/proc/${pid}/environ`, 'latin1')
+  } catch {
+    return ''
+  }
+}
+
+function darwinTable(pid?: number): ProcessRow[] {
+  const which = pid === undefined ? ['-A'] : ['-p', String(pid)]
+  return parsePs(ps([...which, '-o', 'pid=,ppid=,pgid=,sess=,stat=,lstart=']))
+}
+
+function ps(args: readonly string[]): string {
+  try {
+    return execFileSync('/bin/ps', args, { encoding: 'utf8', env: { LC_ALL: 'C' }, maxBuffer: 64 * 1024 * 1024 })
+  } catch {
+    return ''
+  }
+}

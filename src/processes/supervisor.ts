@@ -1,0 +1,221 @@
+import type { ChildProcess } from 'node:child_process'
+import { closeSync, existsSync } from 'node:fs'
+import { sleep, systemClock as clock } from '../base/clock.ts'
+import { errorCode } from '../base/files.ts'
+import { claimOwner, readSpec, spillPath, writeCommand, writeEnd, writeStarting } from './attempt-folder.ts'
+import { cgroupFor, findOwnCgroup } from './cgroup.ts'
+import type { CommandEnd, OutputText, StopReason, StoredSpec, StreamName } from './command.ts'
+import { processIdentity } from './identity.ts'
+import { openEnclosure, type Enclosure, type Launched } from './launch.ts'
+import { feedTo, noFeed, type LiveFeed } from './live-feed.ts'
+import { OutputEnds } from './output-ends.ts'
+import { drain, openOutputPipes, type OutputPipes } from './output-pipe.ts'
+import { MARK_VARIABLE } from './process-table.ts'
+import { resolveProgram } from './resolve-program.ts'
+import { Spill } from './spill.ts'
+import { askToEnd, commandProcesses, killAll } from './trail.ts'
+
+// A survivor that holds the pipe, or a reader that does not read, delays the end by no more than this (claim R2).
+const LINGER_MS = 3_000
+// After a stop everything is dead, so what is still on its way comes at once.
+const LAST_FLUSH_MS = 500
+// A full disk is usually noticed and relieved by somebody; the result waits for it this long.
+const END_RETRY_MS = 600_000
+
+type Stop = AbortController
+type Status = Pick<CommandEnd, 'exitCode' | 'signal' | 'spawnError' | 'stopped' | 'survivorsKilled'>
+
+/** Runs the command of an attempt folder and leaves its end there. Resolves at once if the folder has an owner. */
+export async function supervise(folder: string, stop: Stop): Promise<void> {
+  const spec = readSpec(folder)
+  if (spec === undefined) return
+  // Neither touches the world outside, so they need not wait until the folder is ours: that saves up to 10 ms.
+  const preparing = Promise.all([openEnclosure(spec, existsSync(spec.cwd) ? spec.cwd : '/'), openOutputPipes(folder)])
+  if (!(await own(folder, spec))) return (await preparing)[0].discard()
+  await writeStarting(folder, clock.now())
+  const [enclosure, pipes] = await preparing
+  const startedAt = clock.now()
+  const output = {
+    stdout: watchStream(folder, spec, pipes, 'stdout'),
+    stderr: watchStream(folder, spec, pipes, 'stderr'),
+  }
+  const status = await runInside(enclosure, { folder, spec, stop, pipes, output, startedAt })
+  const [stdout, stderr] = await Promise.all([output.stdout.finish(), output.stderr.finish()])
+  const end = { ...status, startedAt, endedAt: clock.now(), stdout, stderr, containment: enclosure.containment }
+  await recordEnd(folder, end)
+  const patienceMs = status.stopped === undefined ? LINGER_MS : LAST_FLUSH_MS
+  await Promise.race([Promise.all([output.stdout.flushed(), output.stderr.flushed()]), sleep(clock, patienceMs)])
+}
+
+async function own(folder: string, spec: StoredSpec): Promise<boolean> {
+  const identity = processIdentity(process.pid, spec.place)
+  if (identity === undefined) return false
+  const base = findOwnCgroup()
+  const cgroup = base === undefined ? null : cgroupFor(base, spec.mark)
+  return (await claimOwner(folder, { kind: 'supervisor', identity, mark: spec.mark, cgroup })).won
+}
+
+interface Attempt {
+  readonly folder: string
+  readonly spec: StoredSpec
+  readonly stop: Stop
+  readonly pipes: OutputPipes
+  readonly output: Readonly<Record<StreamName, WatchedStream>>
+  readonly startedAt: number
+}
+
+async function runInside(enclosure: Enclosure, attempt: Attempt): Promise<Status> {
+  const launched = await launchInside(enclosure, attempt)
+  for (const { writeFd } of Object.values(attempt.pipes)) closeSync(writeFd)
+  if ('exitCode' in launched) {
+    enclosure.discard()
+    return launched
+  }
+  const { child, trail } = launched
+  const exit = exitOf(child)
+  const { folder, startedAt } = attempt
+  await writeCommand(folder, { startedAt, trail, containment: enclosure.containment }).catch(() => {})
+  const disarm = armTimeout(attempt)
+  const stopped = await exitOrStop(exit, attempt)
+  disarm()
+  for (const stream of Object.values(attempt.output)) stream.stopWaiting()
+  if (stopped === undefined) await pipesClosed(attempt)
+  else await endGently(launched, exit, attempt.spec.graceMs)
+  const survivorsKilled = await killAll(trail)
+  await pipesClosed(attempt)
+  for (const stream of Object.values(attempt.output)) stream.abandon()
+  return { ...(await exit), ...(stopped === undefined ? {} : { stopped }), survivorsKilled }
+}
+
+async function launchInside(enclosure: Enclosure, { spec, stop, pipes }: Attempt): Promise<Launched | Status> {
+  if (stop.signal.aborted) return unstarted({ why: stop.signal.reason as StopReason, afterMs: 0 })
+  const program = resolveProgram(spec.argv[0], { cwd: spec.cwd, path: spec.env.PATH })
+  if (!existsSync(spec.cwd)) return refused(126, 'ENOENT', `no such folder: ${spec.cwd}`)
+  if (program.kind === 'refused') return refused(program.exitCode, program.code, program.message)
+  try {
+    return await enclosure.launch({
+      program: program.path,
+      args: spec.argv.slice(1),
+      cwd: spec.cwd,
+      env: { ...spec.env, [MARK_VARIABLE]: process.env[MARK_VARIABLE] ?? spec.mark },
+      stdio: ['inherit', pipes.stdout.writeFd, pipes.stderr.writeFd],
+    })
+  } catch (error) {
+    const code = errorCode(error) ?? 'ENOTSUP'
+    const why = error instanceof Error ? error.message : code
+    return refused(code === 'ENOENT' ? 127 : 126, code, `cannot be started: ${spec.argv[0]} (${why})`)
+  }
+}
+
+const refused = (exitCode: number, code: string, message: string): Status => ({
+  exitCode,
+  signal: null,
+  spawnError: { code, message },
+  survivorsKilled: 0,
+})
+
+const unstarted = (stopped: NonNullable<CommandEnd['stopped']>): Status => ({
+  exitCode: null,
+  signal: null,
+  stopped,
+  survivorsKilled: 0,
+})
+
+type Exit = Pick<CommandEnd, 'exitCode' | 'signal'>
+
+const exitOf = (child: ChildProcess): Promise<Exit> =>
+  new Promise((resolve) => child.once('exit', (exitCode, signal) => resolve({ exitCode, signal })))
+
+/** Undefined when the command ended by itself first: a stop that comes later only shortens the wait for its pipes. */
+async function exitOrStop(exit: Promise<Exit>, attempt: Attempt): Promise<CommandEnd['stopped']> {
+  const began = clock.monotonicMs()
+  const { stop, spec } = attempt
+  const how = await Promise.race([exit.then(() => 'exited' as const), aborted(stop.signal)])
+  if (how === 'exited') return undefined
+  const afterMs = how === 'timeout' && spec.timeoutMs !== null ? spec.timeoutMs : clock.monotonicMs() - began
+  return { why: how, afterMs: Math.round(afterMs) }
+}
+
+function aborted(signal: AbortSignal): Promise<StopReason> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve(signal.reason as StopReason)
+    signal.addEventListener('abort', () => resolve(signal.reason as StopReason), { once: true })
+  })
+}
+
+function armTimeout({ spec, stop }: Attempt): () => void {
+  if (spec.timeoutMs === null) return () => {}
+  const due = clock.monotonicMs() + spec.timeoutMs
+  // One timer holds 24 days at most, so it is set again until the time has really come.
+  const arm = (): (() => void) =>
+    clock.after(due - clock.monotonicMs(), () => {
+      if (clock.monotonicMs() >= due) stop.abort('timeout')
+      else disarm = arm()
+    })
+  let disarm = arm()
+  return () => disarm()
+}
+
+/** Waits for the streams to end, up to the linger, or up to a stop. */
+async function pipesClosed({ output, stop }: Attempt): Promise<void> {
+  const closed = Promise.all([output.stdout.closed, output.stderr.closed])
+  await Promise.race([closed, stop.signal.aborted ? sleep(clock, LAST_FLUSH_MS) : sleep(clock, LINGER_MS, stop.signal)])
+}
+
+async function endGently({ trail }: Launched, exit: Promise<Exit>, graceMs: number): Promise<void> {
+  const until = clock.monotonicMs() + graceMs
+  askToEnd(trail)
+  await Promise.race([exit, sleep(clock, graceMs)])
+  for (
+    let pause = 5;
+    clock.monotonicMs() < until && commandProcesses(trail).length > 0;
+    pause = Math.min(pause * 2, 50)
+  ) {
+    await sleep(clock, Math.min(pause, until - clock.monotonicMs()))
+  }
+}
+
+interface WatchedStream {
+  readonly closed: Promise<void>
+  stopWaiting(): void
+  abandon(): void
+  finish(): Promise<OutputText>
+  flushed(): Promise<void>
+}
+
+const LIVE_FD: Record<StreamName, number> = { stdout: 3, stderr: 4 }
+
+function watchStream(folder: string, spec: StoredSpec, pipes: OutputPipes, name: StreamName): WatchedStream {
+  const ends = new OutputEnds(spec.output)
+  const spill = new Spill(spillPath(folder, name), spec.output.spillBytes)
+  const feed: LiveFeed = spec.live[name] ? feedTo(LIVE_FD[name]) : noFeed
+  const draining = drain(pipes[name].readFd, (chunk) => {
+    ends.keep(chunk)
+    const waits = [spill.write(chunk), feed.write(chunk)].filter((wait) => wait !== undefined)
+    return waits.length === 0 ? undefined : Promise.all(waits)
+  })
+  return {
+    closed: draining.closed,
+    stopWaiting: () => feed.stopWaiting(),
+    abandon: () => draining.abandon(),
+    flushed: () => feed.finish(),
+    async finish() {
+      const texts = ends.texts()
+      await spill.close({ durable: texts.truncated })
+      return { ...texts, totalBytes: ends.totalBytes, ...spill.state }
+    },
+  }
+}
+
+/** A result that was paid for is not given up because the disk is full just now. */
+async function recordEnd(folder: string, end: CommandEnd): Promise<void> {
+  const until = clock.monotonicMs() + END_RETRY_MS
+  for (let pause = 50; ; pause = Math.min(pause * 2, 5_000)) {
+    try {
+      return await writeEnd(folder, end)
+    } catch (error) {
+      if (clock.monotonicMs() > until) throw error
+      await sleep(clock, pause)
+    }
+  }
+}

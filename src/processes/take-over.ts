@@ -1,0 +1,63 @@
+import { sleep, systemClock as clock } from '../base/clock.ts'
+import { ensureFolder } from '../base/files.ts'
+import { claimOwner, hasStarting, readCommand, readEnd, type Owner } from './attempt-folder.ts'
+import { judgeProcess, signalProcess, type ProcessIdentity } from './identity.ts'
+import { readPartialOutput } from './output.ts'
+import { STOP_SIGNALS, type Outcome, type Supervised } from './supervised.ts'
+import { killAll, type Trail } from './trail.ts'
+
+export type Remains = Outcome | { readonly kind: 'alive'; readonly command: Supervised }
+
+const POLL_MS = 50
+
+/**
+ * Finds out what an attempt left behind, whoever died and whenever. If nobody owns the folder yet, the taker becomes its
+ * owner: a worker that was paused before spawning, and wakes up later, finds the fence.
+ */
+export async function takeOver(folder: string, by: string, { mark }: { readonly mark: string }): Promise<Remains> {
+  await ensureFolder(folder)
+  const end = readEnd(folder)
+  if (end !== undefined) return { kind: 'ended', end }
+  const { owner } = await claimOwner(folder, { kind: 'fenced', by })
+  if (owner.kind === 'supervisor') return fromSupervisor(folder, owner)
+  // A power loss can take away the name of an owner whose intent is on disk.
+  if (hasStarting(folder)) return cutOff(folder, bareTrail(mark))
+  return { kind: 'never-started' }
+}
+
+type SupervisorOwner = Extract<Owner, { kind: 'supervisor' }>
+
+async function fromSupervisor(folder: string, owner: SupervisorOwner): Promise<Remains> {
+  const verdict = judgeProcess(owner.identity)
+  if (verdict === 'unreachable') return { kind: 'unreachable', owner: owner.identity }
+  return verdict === 'alive' ? { kind: 'alive', command: adopt(folder, owner) } : afterDeath(folder, owner)
+}
+
+/** The order counts: only after the supervisor's death is it certain that no end and no intent will appear. */
+async function afterDeath(folder: string, owner: SupervisorOwner): Promise<Outcome> {
+  const end = readEnd(folder)
+  if (end !== undefined) return { kind: 'ended', end }
+  const trail = readCommand(folder)?.trail ?? { ...bareTrail(owner.mark), cgroup: owner.cgroup }
+  if (hasStarting(folder)) return cutOff(folder, trail)
+  await killAll(trail)
+  return { kind: 'never-started' }
+}
+
+async function cutOff(folder: string, trail: Trail): Promise<Outcome> {
+  await killAll(trail)
+  return { kind: 'cut-off', output: await readPartialOutput(folder) }
+}
+
+const bareTrail = (mark: string): Trail => ({ mark, since: 0, leader: null, cgroup: null, holder: null })
+
+function adopt(folder: string, owner: SupervisorOwner): Supervised {
+  return {
+    identity: owner.identity,
+    stop: (why) => void signalProcess(owner.identity, STOP_SIGNALS[why]),
+    ended: untilGone(folder, owner.identity).then(() => afterDeath(folder, owner)),
+  }
+}
+
+async function untilGone(folder: string, identity: ProcessIdentity): Promise<void> {
+  while (readEnd(folder) === undefined && judgeProcess(identity) === 'alive') await sleep(clock, POLL_MS)
+}

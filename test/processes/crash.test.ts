@@ -1,0 +1,128 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { CommandSpec } from '../../src/processes/command.ts'
+import { judgeProcess, killProcess, type ProcessIdentity } from '../../src/processes/identity.ts'
+import { startCommand } from '../../src/processes/start-command.ts'
+import { takeOver } from '../../src/processes/take-over.ts'
+import { sweepByMark } from '../../src/processes/trail.ts'
+import { availableModes, begin, codeCache, endOf, fixture, freshFolder, newMark, processesWith, seen, sh, specOf, within } from './support.ts'
+
+const modes = await availableModes()
+
+/** Starts a command in a worker of its own, kills that worker, and returns the supervisor that it leaves behind. */
+async function orphanCommand(folder: string, spec: CommandSpec): Promise<ProcessIdentity> {
+  const worker = fork(fixture('worker.ts'), [folder, JSON.stringify(spec)], { env: { ...process.env, NODE_COMPILE_CACHE: codeCache } })
+  const [identity] = (await within(10_000, once(worker, 'message'), 'the worker did not start')) as [ProcessIdentity]
+  worker.kill('SIGKILL')
+  await once(worker, 'exit')
+  return identity
+}
+
+describe.each(modes)('in containment %s', (containment) => {
+  test('a killed supervisor is a cut off command with its output and without survivors', async () => {
+    const away = seen('away')
+    const script = 'echo partial; (setsid sh -c "trap \'\' TERM; echo away >&2; sleep 60" &); sleep 60 | cat'
+    const spec = specOf(sh(script), { containment })
+    const { command } = await begin(spec, { onStderr: away.reader })
+    await away.promise
+    killProcess(command.identity)
+    const outcome = await within(5_000, command.ended, 'not settled')
+    expect(outcome).toMatchObject({ kind: 'cut-off', output: { stdout: { head: 'partial\n' }, stderr: { head: 'away\n' } } })
+    expect(processesWith(spec.mark)).toEqual([])
+  })
+
+  test('a supervisor killed at any moment of its start leaves no survivor and no false "never started"', async () => {
+    for (let delay = 0; delay < 80; delay += 5) {
+      const proof = `${freshFolder()}.ran`
+      const spec = specOf(sh('echo ran > "$1"; sleep 60', proof), { containment })
+      const { command } = await begin(spec)
+      setTimeout(() => killProcess(command.identity), delay)
+      const outcome = await within(5_000, command.ended, 'not settled')
+      expect(['never-started', 'cut-off']).toContain(outcome.kind)
+      expect(processesWith(spec.mark)).toEqual([])
+      if (outcome.kind === 'never-started') expect(existsSync(proof)).toBe(false)
+    }
+  })
+
+  test('a killed worker does not cost the result: a taker finds the command alive and gets its end', async () => {
+    const [folder, gate] = [freshFolder(), `${freshFolder()}.gate`]
+    const spec = specOf(sh('echo started; until [ -e "$1" ]; do sleep 0.02; done; echo finished; exit 5', gate), { containment })
+    const identity = await orphanCommand(folder, spec)
+    expect(judgeProcess(identity)).toBe('alive')
+    const remains = await takeOver(folder, 'taker', { mark: spec.mark })
+    if (remains.kind !== 'alive') throw new Error(remains.kind)
+    await startCommand(gate, specOf(['true']), { codeCache })
+    const end = endOf(await within(5_000, remains.command.ended, 'no end'))
+    expect(end).toMatchObject({ exitCode: 5, stdout: { head: 'started\nfinished\n' } })
+    expect(await takeOver(folder, 'another', { mark: spec.mark })).toEqual({ kind: 'ended', end })
+  })
+
+  test('a taker can stop what it took over', async () => {
+    const folder = freshFolder()
+    const spec = specOf(sh('echo started; sleep 60 | cat'), { containment })
+    await orphanCommand(folder, spec)
+    const remains = await takeOver(folder, 'taker', { mark: spec.mark })
+    if (remains.kind !== 'alive') throw new Error(remains.kind)
+    remains.command.stop('lease-lost')
+    expect(endOf(await within(5_000, remains.command.ended, 'no end')).stopped?.why).toBe('lease-lost')
+    expect(processesWith(spec.mark)).toEqual([])
+  })
+
+  test('with worker and supervisor both killed, a taker kills the rest and says cut off', async () => {
+    const folder = freshFolder()
+    const spec = specOf(sh('echo started; sleep 60 & sleep 60'), { containment })
+    killProcess(await orphanCommand(folder, spec))
+    const remains = await takeOver(folder, 'taker', { mark: spec.mark })
+    expect(remains).toMatchObject({ kind: 'cut-off', output: { stdout: { head: 'started\n', spilledBytes: 8 } } })
+    expect(processesWith(spec.mark)).toEqual([])
+  })
+})
+
+test('a folder that nobody owns is fenced: a late supervisor starts nothing', async () => {
+  const [folder, proof] = [freshFolder(), `${freshFolder()}.ran`]
+  const spec = specOf(sh('echo ran > "$1"', proof))
+  expect(await takeOver(folder, 'taker', { mark: spec.mark })).toEqual({ kind: 'never-started' })
+  const late = await startCommand(folder, spec, { codeCache })
+  expect(await late.ended).toEqual({ kind: 'never-started' })
+  expect(existsSync(proof)).toBe(false)
+  expect(JSON.parse(readFileSync(join(folder, 'owner.json'), 'utf8'))).toEqual({ kind: 'fenced', by: 'taker' })
+})
+
+test('of a taker and a starting supervisor exactly one wins, whoever comes first', { timeout: 60_000 }, async () => {
+  const seenKinds = new Set<string>()
+  for (let round = 0; round < 60; round += 1) {
+    const [folder, proof] = [freshFolder(), `${freshFolder()}.ran`]
+    const spec = specOf(sh('echo ran >> "$1"', proof), { containment: 'mark' })
+    const command = await startCommand(folder, spec, { codeCache })
+    await new Promise((resolve) => setTimeout(resolve, 30 + (round % 30)))
+    const remains = await takeOver(folder, 'taker', { mark: spec.mark })
+    seenKinds.add(remains.kind)
+    const outcome = await within(10_000, command.ended, 'no end')
+    const ran = existsSync(proof) ? readFileSync(proof, 'utf8') : ''
+    expect(ran).toBe(remains.kind === 'never-started' ? '' : 'ran\n')
+    expect(outcome.kind).toBe(remains.kind === 'never-started' ? 'never-started' : 'ended')
+  }
+  expect(seenKinds).toContain('never-started')
+  expect([...seenKinds].some((kind) => kind !== 'never-started')).toBe(true)
+})
+
+test('a second start in the same folder runs nothing twice', async () => {
+  const [folder, proof] = [freshFolder(), `${freshFolder()}.ran`]
+  const spec = specOf(sh('echo ran >> "$1"', proof))
+  const both = await Promise.all([startCommand(folder, spec, { codeCache }), startCommand(folder, spec, { codeCache })])
+  const outcomes = await Promise.all(both.map((command) => command.ended))
+  expect(outcomes.map((outcome) => endOf(outcome).exitCode)).toEqual([0, 0])
+  expect(readFileSync(proof, 'utf8')).toBe('ran\n')
+})
+
+test('a sweep by mark ends processes whose files are gone', async () => {
+  const [mark, ready] = [newMark(), seen('ready')]
+  const { command } = await begin(specOf(sh('echo ready; setsid sleep 60'), { mark }), { onStdout: ready.reader })
+  await ready.promise
+  expect(await sweepByMark(mark)).toBeGreaterThanOrEqual(2)
+  expect(processesWith(mark)).toEqual([])
+  expect((await command.ended).kind).toBe('cut-off')
+})

@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest'
+import { describeEnd } from '../../src/processes/command.ts'
+import { availableModes, begin, endOf, newMark, processesWith, run, seen, sh, specOf, within } from './support.ts'
+
+const modes = await availableModes()
+
+describe.each(modes)('in containment %s', (containment) => {
+  test('a pipeline ends at once when its time is over', async () => {
+    const end = await run(specOf(sh('echo before; sleep 30 | cat'), { containment, timeoutMs: 200 }))
+    expect(end.endedAt - end.startedAt).toBeLessThan(1_500)
+    expect(end).toMatchObject({ stopped: { why: 'timeout', afterMs: 200 }, stdout: { head: 'before\n' } })
+    expect(describeEnd(end)).toBe('timed out after 200ms')
+  })
+
+  test('a pipeline ends at once when it is cancelled', async () => {
+    const ready = seen('ready')
+    const spec = specOf(sh('echo ready; sleep 30 | cat'), { containment })
+    const { command } = await begin(spec, { onStdout: ready.reader })
+    await ready.promise
+    const asked = performance.now()
+    command.stop('cancelled')
+    const end = endOf(await command.ended)
+    expect(performance.now() - asked).toBeLessThan(1_500)
+    expect(describeEnd(end)).toBe('cancelled')
+    expect(processesWith(spec.mark)).toEqual([])
+  })
+
+  test('a lost lease is told apart from a cancel', async () => {
+    const ready = seen('ready')
+    const { command } = await begin(specOf(sh('echo ready; sleep 30'), { containment }), { onStdout: ready.reader })
+    await ready.promise
+    command.stop('lease-lost')
+    expect(endOf(await command.ended).stopped?.why).toBe('lease-lost')
+  })
+
+  test('a command may clean up when asked to end, and its own status is kept', async () => {
+    const ready = seen('ready')
+    const script = 'trap "sleep 0.2; echo cleaned; exit 7" TERM; echo ready; while :; do sleep 0.05; done'
+    const { command } = await begin(specOf(sh(script), { containment }), { onStdout: ready.reader })
+    await ready.promise
+    command.stop('cancelled')
+    const end = endOf(await command.ended)
+    expect(end).toMatchObject({ exitCode: 7, stopped: { why: 'cancelled' }, survivorsKilled: 0 })
+    expect(end.stdout.head).toContain('cleaned')
+  })
+
+  test('a second stop does not start the grace anew, and the first reason stays', async () => {
+    const ready = seen('ready')
+    const spec = specOf(sh('trap "" TERM; echo ready; while :; do sleep 0.05; done'), { containment, graceMs: 600 })
+    const { command } = await begin(spec, { onStdout: ready.reader })
+    await ready.promise
+    const asked = performance.now()
+    command.stop('cancelled')
+    const again = setInterval(() => command.stop('lease-lost'), 100)
+    const end = endOf(await command.ended)
+    clearInterval(again)
+    expect(performance.now() - asked).toBeLessThan(2_000)
+    expect(end.stopped?.why).toBe('cancelled')
+    expect(end.survivorsKilled).toBeGreaterThan(0)
+  })
+
+  test('a survivor that holds the pipe delays the end by three seconds at most', async () => {
+    const mark = newMark()
+    const end = await run(specOf(sh('setsid sleep 60 & echo out'), { containment, mark }))
+    const took = end.endedAt - end.startedAt
+    expect(took).toBeGreaterThan(2_900)
+    expect(took).toBeLessThan(4_500)
+    expect(end).toMatchObject({ exitCode: 0, survivorsKilled: 1, stdout: { head: 'out\n' } })
+    expect(processesWith(mark)).toEqual([])
+  })
+})
+
+test('a stop while the supervisor is still starting ends everything as well', async () => {
+  for (let delay = 0; delay < 60; delay += 6) {
+    const spec = specOf(sh('sleep 30'))
+    const { command } = await begin(spec)
+    setTimeout(() => command.stop('cancelled'), delay)
+    const outcome = await within(5_000, command.ended, 'no end')
+    expect(outcome.kind === 'never-started' || endOf(outcome).stopped?.why === 'cancelled').toBe(true)
+    expect(processesWith(spec.mark)).toEqual([])
+  }
+})
+
+test('the signals of a terminal do not reach a command', async () => {
+  const ready = seen('ready')
+  const { command } = await begin(specOf(sh('echo ready; sleep 0.3; echo survived')), { onStdout: ready.reader })
+  await ready.promise
+  process.kill(command.identity.pid, 'SIGINT')
+  process.kill(command.identity.pid, 'SIGHUP')
+  expect(endOf(await command.ended)).toMatchObject({ exitCode: 0, stdout: { head: 'ready\nsurvived\n' } })
+})

@@ -1,0 +1,86 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { commandsInHelp, placeOf, type Block, type Subcommands } from './docs.ts'
+import { ROOT, type SourceFile } from './tree.ts'
+
+const TOOLS = [join(ROOT, 'bin'), join(ROOT, 'node_modules/.bin')]
+const LONGEST_BLOCK_MS = 10_000
+
+/** What the compiler says about these modules, where `holdfast` is the public surface in `src`. */
+export function compilerErrors(modules: readonly SourceFile[]): string[] {
+  mkdirSync(join(ROOT, 'node_modules/.cache'), { recursive: true })
+  const folder = mkdtempSync(join(ROOT, 'node_modules/.cache/docs-'))
+  try {
+    for (const { path, text } of modules) writeFileSync(join(folder, path), text)
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(settings(modules)))
+    const { status, stdout } = spawnSync(join(ROOT, 'node_modules/.bin/tsc'), ['-p', folder, '--pretty', 'false'], {
+      cwd: folder,
+      encoding: 'utf8',
+    })
+    return status === 0 ? [] : stdout.trim().split('\n')
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+const settings = (modules: readonly SourceFile[]) => ({
+  extends: '../../../tsconfig.json',
+  compilerOptions: {
+    types: ['node'],
+    rootDir: '../../..',
+    paths: { holdfast: ['../../../src/index.ts'], 'holdfast/*': ['../../../src/*/index.ts', '../../../src/*.ts'] },
+  },
+  include: [],
+  files: modules.map((file) => file.path),
+})
+
+/** Runs a block as a newcomer would, in an empty home, and says what went wrong. Whatever it started ends with it. */
+export async function runShell(block: Block): Promise<string[]> {
+  const home = mkdtempSync(join(tmpdir(), 'holdfast-docs-'))
+  const env = {
+    HOME: home,
+    HOLDFAST_HOME: join(home, '.holdfast'),
+    PATH: [...TOOLS, process.env['PATH']].join(delimiter),
+  }
+  const child = spawn('sh', ['-eu', '-c', block.text], {
+    cwd: home,
+    env,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const output: Buffer[] = []
+  child.stdout.on('data', (bytes: Buffer) => output.push(bytes))
+  child.stderr.on('data', (bytes: Buffer) => output.push(bytes))
+  const deadline = setTimeout(() => endGroup(child.pid), LONGEST_BLOCK_MS)
+  child.once('exit', () => endGroup(child.pid))
+  const [code, signal] = (await once(child, 'close')) as [number | null, string | null]
+  clearTimeout(deadline)
+  rmSync(home, { recursive: true, force: true })
+  return code === 0 ? [] : [`${placeOf(block)}: ended with ${code ?? signal}\n${Buffer.concat(output).toString()}`]
+}
+
+function endGroup(leader: number | undefined): void {
+  try {
+    if (leader !== undefined) process.kill(-leader, 'SIGKILL')
+  } catch {
+    // Nobody of it is left.
+  }
+}
+
+/** Asks the command line itself; undefined as long as there is none. */
+export function askCommandLine(): Subcommands | undefined {
+  if (!existsSync(join(ROOT, 'src/cli/main.ts'))) return undefined
+  const known = new Map<string, readonly string[]>()
+  return (words) => {
+    const key = words.join(' ')
+    const before = known.get(key)
+    if (before !== undefined) return before
+    const help = spawnSync(process.execPath, [join(ROOT, 'bin/holdfast'), ...words, '--help'], { encoding: 'utf8' })
+    const found = commandsInHelp(help.stdout)
+    known.set(key, found)
+    return found
+  }
+}

@@ -1,0 +1,114 @@
+import { importsOf, resolveImport } from './syntax.ts'
+import type { SourceFile } from './tree.ts'
+
+/**
+ * Which part of the house may import which. A part is a folder of `src`, or a file directly in it. What is not listed
+ * is not allowed; a part always may import itself. If building shows a better house, change it and this table with it.
+ */
+const NOUNS = ['events', 'threads', 'runs', 'actions', 'schedule'] as const
+const ADAPTERS = ['processes', 'model', 'tools', 'workspace'] as const
+
+export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  base: [],
+  store: ['base'],
+
+  // The nouns compose: finishing a run writes to its parent's inbox. What keeps them apart is the ban on cycles.
+  events: ['base', 'store'],
+  threads: ['base', 'store', ...NOUNS],
+  runs: ['base', 'store', ...NOUNS],
+  actions: ['base', 'store', ...NOUNS],
+  schedule: ['base', 'store', ...NOUNS],
+  loop: ['base', 'store', ...NOUNS],
+
+  // Adapters see the loop's ports; the loop does not see them.
+  processes: ['base'],
+  model: ['base', 'store', 'events', 'loop'],
+  tools: ['base', 'store', ...NOUNS, 'processes', 'loop'],
+  workspace: ['base', 'store', 'events', 'runs', 'processes', 'loop'],
+
+  'runtime.ts': ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS],
+  'index.ts': ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'runtime.ts'],
+
+  // Doors: no rules of their own, and no SQL (below).
+  server: ['base', 'store', ...NOUNS, 'runtime.ts'],
+  hooks: ['base', 'store', ...NOUNS, 'runtime.ts'],
+  mcp: ['base', 'store', ...NOUNS, 'runtime.ts'],
+  daemon: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'runtime.ts', 'server'],
+  cli: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'runtime.ts', 'server', 'hooks', 'mcp', 'daemon'],
+
+  testing: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'runtime.ts'],
+}
+
+/** Narrower than a part: these files and packages have few users. A name that ends in a slash is a folder. */
+export const ONLY_FOR: readonly { readonly what: string; readonly by: readonly string[] }[] = [
+  {
+    what: 'src/store/sql.ts',
+    by: ['src/store/', ...[...NOUNS, 'model', 'tools', 'workspace', 'testing'].map((noun) => `src/${noun}/`)],
+  },
+  { what: 'src/store/sqlite/', by: ['src/store/', 'src/runtime.ts', 'src/testing/'] },
+  { what: 'src/store/postgres/', by: ['src/store/', 'src/runtime.ts', 'src/testing/'] },
+  { what: 'src/store/migrations/', by: ['src/store/', 'src/runtime.ts', 'src/testing/'] },
+  { what: 'node:sqlite', by: ['src/store/sqlite/'] },
+  { what: 'pg', by: ['src/store/postgres/'] },
+  { what: 'node:child_process', by: ['src/processes/'] },
+  { what: 'commander', by: ['src/cli/'] },
+]
+
+const isTest = (path: string) => path.endsWith('.test.ts')
+const partOf = (path: string) => path.split('/')[1] ?? path
+const isIn = (place: string, path: string) => (place.endsWith('/') ? path.startsWith(place) : path === place)
+
+/** One sentence for each import in `src` that points the wrong way. Tests beside the source may import what they like. */
+export function wrongImports(files: readonly SourceFile[]): string[] {
+  const known = new Set(files.map((file) => file.path))
+  return files
+    .filter((file) => !isTest(file.path))
+    .flatMap((file) => [
+      ...(partOf(file.path) in MAY_IMPORT ? [] : [`${file.path}: src/${partOf(file.path)} is not in the table`]),
+      ...importsOf(file).flatMap(({ specifier }) => complain(file.path, specifier, known)),
+    ])
+}
+
+function complain(from: string, specifier: string, known: ReadonlySet<string>): string[] {
+  const target = resolveImport(from, specifier)
+  const what = target ?? specifier
+  const complaints: string[] = []
+  if (target !== undefined && !known.has(target))
+    complaints.push(`${from} imports ${target}, which is not a file of src`)
+  if (target !== undefined && known.has(target) && !mayImport(from, target)) {
+    complaints.push(`${from} imports ${target}: ${partOf(from)} must not know ${partOf(target)}`)
+  }
+  const narrow = ONLY_FOR.find((rule) => isIn(rule.what, what))
+  if (narrow !== undefined && !narrow.by.some((place) => isIn(place, from))) {
+    complaints.push(`${from} imports ${what}, which is only for ${narrow.by.join(', ')}`)
+  }
+  return complaints
+}
+
+function mayImport(from: string, target: string): boolean {
+  if (isTest(target)) return false
+  return partOf(from) === partOf(target) || (MAY_IMPORT[partOf(from)] ?? []).includes(partOf(target))
+}
+
+/** The files that a file loads when it is loaded. */
+export function loadedBy(file: SourceFile): string[] {
+  return importsOf(file)
+    .filter((each) => !each.typeOnly)
+    .flatMap((each) => resolveImport(file.path, each.specifier) ?? [])
+}
+
+/** Each cycle of run-time imports once, as `a → b → a`. */
+export function importCycles(files: readonly SourceFile[]): string[] {
+  const graph = new Map(files.map((file) => [file.path, loadedBy(file)]))
+  const cycles: string[] = []
+  const finished = new Set<string>()
+  const visit = (path: string, way: readonly string[]): void => {
+    const before = way.indexOf(path)
+    if (before !== -1) cycles.push([...way.slice(before), path].join(' → '))
+    if (before !== -1 || finished.has(path)) return
+    for (const next of graph.get(path) ?? []) visit(next, [...way, path])
+    finished.add(path)
+  }
+  for (const path of graph.keys()) visit(path, [])
+  return cycles
+}
