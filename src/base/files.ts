@@ -40,12 +40,25 @@ export async function createFileOnce(
 
 /** Creates a folder with its missing parents, so that the new names survive a power loss. */
 export async function ensureFolder(path: string, mode = 0o700): Promise<void> {
-  const wanted = resolve(path)
-  const first = await named(wanted, () => mkdir(wanted, { recursive: true, mode }))
-  if (first === undefined) return
-  for (let folder = wanted; ; folder = dirname(folder)) {
-    await syncFolder(dirname(folder))
-    if (folder === resolve(first)) return
+  const folder = resolve(path)
+  const made = await named(folder, () => makeFolder(folder, mode))
+  if (made === 'exists') return
+  if (made === 'no-parent') {
+    await ensureFolder(dirname(folder), mode)
+    return ensureFolder(folder, mode)
+  }
+  await syncFolder(dirname(folder))
+}
+
+// Not the recursive form of the runtime: on a read-only disk it says that the folder does not exist.
+async function makeFolder(path: string, mode: number): Promise<'made' | 'exists' | 'no-parent'> {
+  try {
+    await mkdir(path, { mode })
+    return 'made'
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST' || errorCode(error) === 'EISDIR') return 'exists'
+    if (errorCode(error) === 'ENOENT' && dirname(path) !== path) return 'no-parent'
+    throw error
   }
 }
 

@@ -65,7 +65,7 @@ async function start(executor: Executor, claim: Claim, folder: string): Promise<
   const { request } = claim.run
   const { foreground } = executor
   const env = {
-    ...(foreground?.env ?? request.env ?? {}),
+    ...(foreground?.env ?? request.env),
     HOLDFAST_THREAD: claim.run.threadId,
     HOLDFAST_RUN: claim.run.id,
   }

@@ -83,7 +83,7 @@ export class Worker {
     const { store, random, leaseMs } = this.#options
     const taken = await takeLostRuns({ store, random, workerId: this.id, leaseMs }, only)
     for (const { claim, home } of taken) {
-      this.#hold(claim, (executor) => continueTaken(executor, claim, commandFolder(home, claim.attempt.mark)))
+      void this.#hold(claim, (executor) => continueTaken(executor, claim, commandFolder(home, claim.attempt.mark)))
     }
     return taken.map(({ claim }) => claim)
   }

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createFileOnce, writeFileAtomic } from '../base/files.ts'
+import { createFileOnce, errorCode, writeFileAtomic } from '../base/files.ts'
 import type { CommandEnd, Containment, StoredSpec, StreamName } from './command.ts'
 import type { ProcessIdentity } from './identity.ts'
 import type { Trail } from './trail.ts'
@@ -32,11 +32,12 @@ export interface RunningCommand {
   readonly containment: Containment
 }
 
+/** Files appear complete. Only a power loss can tear one that was not synced, and it is then as good as not there. */
 const read = <T>(folder: string, name: string): T | undefined => {
   try {
     return JSON.parse(readFileSync(join(folder, name), 'utf8')) as T
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    if (errorCode(error) === 'ENOENT' || error instanceof SyntaxError) return undefined
     throw error
   }
 }
@@ -48,7 +49,10 @@ const write = (folder: string, name: string, content: unknown, durable = true) =
 export const writeSpec = (folder: string, spec: StoredSpec) => write(folder, 'spec.json', spec, false)
 export const readSpec = (folder: string) => read<StoredSpec>(folder, 'spec.json')
 
-/** The compare-and-set on disk: one owner for ever. Its name need not be synced, `starting.json` syncs the folder. */
+/**
+ * The compare-and-set on disk: one owner for ever. It need not be synced: a power loss that takes it away has ended
+ * every process as well, and whether the command may have run is what `starting.json` says, which is synced.
+ */
 export async function claimOwner(folder: string, owner: Owner): Promise<{ won: boolean; owner: Owner }> {
   const created = await createFileOnce(join(folder, 'owner.json'), JSON.stringify(owner), { durable: false })
   return created === 'created'

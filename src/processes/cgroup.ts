@@ -84,7 +84,7 @@ export function isEmptyCgroup(cgroup: string): boolean {
 }
 
 export function removeCgroup(cgroup: string): void {
-  for (const folder of [...childCgroups(cgroup).reverse(), cgroup]) {
+  for (const folder of [...childCgroups(cgroup).toReversed(), cgroup]) {
     try {
       rmdirSync(folder)
     } catch {

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { formatDuration } from '../base/duration.ts'
 import type { Place } from './identity.ts'
 
@@ -77,7 +78,7 @@ export const DEFAULT_OUTPUT: OutputLimits = { headBytes: 64 * 1024, tailBytes: 6
 export function completeSpec(spec: CommandSpec, { live, place }: Pick<StoredSpec, 'live' | 'place'>): StoredSpec {
   return {
     argv: spec.argv,
-    cwd: spec.cwd,
+    cwd: resolve(spec.cwd),
     env: spec.env,
     mark: spec.mark,
     timeoutMs: spec.timeoutMs,

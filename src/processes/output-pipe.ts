@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { closeSync, constants, openSync } from 'node:fs'
+import { constants, openSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -22,11 +22,17 @@ export type OutputPipes = Readonly<Record<StreamName, OutputPipe>>
  * `echo oops > /dev/stderr` fails there. The runtime has no pipe(2), so a named pipe is made, opened and unlinked.
  */
 export async function openOutputPipes(folder: string): Promise<OutputPipes> {
-  return openPipesIn(folder).catch(async () => {
-    // Some network and removable disks cannot hold a named pipe.
-    const elsewhere = await mkdtemp(join(tmpdir(), 'holdfast-'))
-    return openPipesIn(elsewhere).finally(() => rm(elsewhere, { recursive: true, force: true }))
-  })
+  return openPipesIn(folder).catch(openPipesElsewhere)
+}
+
+/** Some network and removable disks cannot hold a named pipe. */
+async function openPipesElsewhere(): Promise<OutputPipes> {
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-'))
+  try {
+    return await openPipesIn(folder)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
 }
 
 async function openPipesIn(folder: string): Promise<OutputPipes> {
@@ -43,13 +49,6 @@ function openBothEnds(path: string): OutputPipe {
   // The reader first and without waiting: each end would otherwise wait for the other.
   const readFd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   return { readFd, writeFd: openSync(path, constants.O_WRONLY) }
-}
-
-export function closePipes(pipes: OutputPipes): void {
-  for (const { readFd, writeFd } of Object.values(pipes)) {
-    closeSync(readFd)
-    closeSync(writeFd)
-  }
 }
 
 export interface Draining {
@@ -70,9 +69,7 @@ export function drain(readFd: number, take: (chunk: Uint8Array) => Promise<unkno
     return busy === undefined
   }
   const onread = { buffer: Buffer.alloc(READ_BYTES), callback: onChunk }
-  const socket = new Socket({ fd: readFd, readable: true, writable: false, onread } as ConstructorParameters<
-    typeof Socket
-  >[0])
+  const socket = new Socket({ fd: readFd, readable: true, writable: false, onread })
   socket.on('error', () => socket.destroy())
   socket.resume()
   const ended = new Promise<void>((resolve) => socket.once('close', () => resolve()))

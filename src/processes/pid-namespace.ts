@@ -1,5 +1,6 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import { execFile, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { promisify } from 'node:util'
 import { nestMark, MARK_VARIABLE, readProcess } from './process-table.ts'
 import type { Root } from './trail.ts'
 
@@ -33,7 +34,28 @@ export async function openNamespace(mark: string, cwd: string): Promise<Namespac
   if (refusal !== undefined) return refusal
   const pid = holder.pid as number
   const detail = user ? 'PID namespace inside a user namespace' : 'PID namespace'
-  return { holder: { pid, startTime: readProcess(pid)?.startTime ?? 0 }, detail, user }
+  const namespace = { holder: { pid, startTime: readProcess(pid)?.startTime ?? 0 }, detail, user }
+  return (await cannotEnter(namespace, env)) ?? namespace
+}
+
+/** A dry run: a command that failed only because it could not be brought in would look as if it had failed itself. */
+async function cannotEnter(namespace: Namespace, env: NodeJS.ProcessEnv): Promise<string | undefined> {
+  const { program, args } = enterNamespace(namespace, ['/bin/sh', '-c', ':'])
+  return promisify(execFile)(program, args, { env }).then(
+    () => undefined,
+    (error: Error) => {
+      killGroup(namespace.holder.pid)
+      return error.message
+    },
+  )
+}
+
+function killGroup(leader: number): void {
+  try {
+    process.kill(-leader, 'SIGKILL')
+  } catch {
+    // It is gone already.
+  }
 }
 
 async function refusalOf(holder: ChildProcess): Promise<string | undefined> {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import { getCompileCacheDir } from 'node:module'
 import type { Socket } from 'node:net'
-import { extname, join } from 'node:path'
+import { extname, join, resolve as absolute } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { sleep, systemClock as clock } from '../base/clock.ts'
 import { HoldfastError } from '../base/errors.ts'
@@ -36,7 +36,8 @@ const FLAGS = ['--max-semi-space-size=1', '--max-old-space-size=128', '--disable
 const LAST_READ_MS = 3_000
 
 /** Starts a command under a supervisor that outlives this process. The folder is for this one attempt. */
-export async function startCommand(folder: string, spec: CommandSpec, options: StartOptions = {}): Promise<Supervised> {
+export async function startCommand(path: string, spec: CommandSpec, options: StartOptions = {}): Promise<Supervised> {
+  const folder = absolute(path)
   await ensureFolder(folder)
   const live = { stdout: options.onStdout !== undefined, stderr: options.onStderr !== undefined }
   await writeSpec(folder, completeSpec(spec, { live, place: thisPlace() }))
@@ -48,10 +49,17 @@ export async function startCommand(folder: string, spec: CommandSpec, options: S
     identity,
     stop: (why) => void supervisor.kill(STOP_SIGNALS[why]),
     ended: exitOf(supervisor).then(async () => {
-      await Promise.race([Promise.all(read), sleep(clock, LAST_READ_MS)])
+      await withinLimit(Promise.all(read))
       return settle(folder, spec.mark)
     }),
   }
+}
+
+async function withinLimit(reading: Promise<unknown>): Promise<void> {
+  const over = new AbortController()
+  await Promise.race([reading, sleep(clock, LAST_READ_MS, over.signal)])
+  // A timer that is left behind would keep this process alive.
+  over.abort()
 }
 
 /** A second start in one folder finds the first one's supervisor and waits for that. */

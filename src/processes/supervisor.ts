@@ -123,8 +123,11 @@ const unstarted = (stopped: NonNullable<CommandEnd['stopped']>): Status => ({
 
 type Exit = Pick<CommandEnd, 'exitCode' | 'signal'>
 
-const exitOf = (child: ChildProcess): Promise<Exit> =>
-  new Promise((resolve) => child.once('exit', (exitCode, signal) => resolve({ exitCode, signal })))
+function exitOf(child: ChildProcess): Promise<Exit> {
+  const { exitCode, signalCode: signal } = child
+  if (exitCode !== null || signal !== null) return Promise.resolve({ exitCode, signal })
+  return new Promise((resolve) => child.once('exit', (code, killer) => resolve({ exitCode: code, signal: killer })))
+}
 
 /** Undefined when the command ended by itself first: a stop that comes later only shortens the wait for its pipes. */
 async function exitOrStop(exit: Promise<Exit>, attempt: Attempt): Promise<CommandEnd['stopped']> {
@@ -191,8 +194,9 @@ function watchStream(folder: string, spec: StoredSpec, pipes: OutputPipes, name:
   const feed: LiveFeed = spec.live[name] ? feedTo(LIVE_FD[name]) : noFeed
   const draining = drain(pipes[name].readFd, (chunk) => {
     ends.keep(chunk)
-    const waits = [spill.write(chunk), feed.write(chunk)].filter((wait) => wait !== undefined)
-    return waits.length === 0 ? undefined : Promise.all(waits)
+    // On disk first: what somebody saw live is not lost when we are killed.
+    const spilled = spill.write(chunk)
+    return spilled === undefined ? feed.write(chunk) : spilled.then(() => feed.write(chunk))
   })
   return {
     closed: draining.closed,

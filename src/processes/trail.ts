@@ -77,6 +77,12 @@ export function askToEnd(trail: Trail): void {
     // A stopped process would take notice of TERM only when somebody continues it.
     signal(target, 'SIGCONT')
   }
+  wakeGuide(trail)
+}
+
+/** The process that brought the command into its namespace stops when the command stops, and must see it end. */
+function wakeGuide({ holder, leader }: Trail): void {
+  if (holder !== null && leader !== null) signal(leader.pid, 'SIGCONT')
 }
 
 /**
@@ -91,7 +97,7 @@ export async function killAll(trail: Trail): Promise<number> {
   for (let quiet = 0, round = 1; quiet < looks; round += 1) {
     const found = findProcesses(trail)
     for (const row of found) if (isCommands(row, trail)) killed.add(`${row.pid}:${row.startTime}`)
-    killOnce(trail, found)
+    killOnce(trail, found, round)
     quiet = found.length === 0 && isGone(trail.cgroup) ? quiet + 1 : 0
     if (quiet === 0) await sleep(systemClock, Math.min(round * 2, 50))
   }
@@ -101,10 +107,16 @@ export async function killAll(trail: Trail): Promise<number> {
 
 const isGone = (cgroup: string | null) => cgroup === null || isEmptyCgroup(cgroup)
 
-function killOnce(trail: Trail, found: readonly ProcessRow[]): void {
+function killOnce(trail: Trail, found: readonly ProcessRow[], round: number): void {
   if (trail.cgroup !== null) killCgroup(trail.cgroup)
-  for (const row of found) signal(row.pid, 'SIGKILL')
+  for (const row of found) if (round > GUIDE_ROUNDS || !isGuide(row, trail)) signal(row.pid, 'SIGKILL')
+  if (found.length > 0) wakeGuide(trail)
 }
+
+// The guide ends with the command, whose parent it is. Killed first, it would leave the command to the machine's first
+// process, and a namespace is not gone until that has collected it: with some this takes a second or two.
+const GUIDE_ROUNDS = 40
+const isGuide = (row: ProcessRow, { holder, leader }: Trail) => holder !== null && row.pid === leader?.pid
 
 /** Ends everything that carries the mark; the last net under an attempt whose files are gone. */
 export const sweepByMark = (mark: string): Promise<number> =>

@@ -99,6 +99,19 @@ function* groundHolds(old: Attempt, ground: TakeoverGround): Transition<boolean>
   )
 }
 
+/**
+ * A person says that the owner, on a host that cannot be reached, is dead. Whatever its command did or did not do stays
+ * unknown, so the run ends as lost and nothing is run again.
+ */
+export function* disownRun(held: HeldAttempt, taker: Taker, by: string): Transition<Finish | undefined> {
+  const claim = yield* takeOverRun(held, 'owner-dead', taker)
+  if (claim === undefined) return undefined
+  const error = `${by} said that its worker on ${held.identity.host} is dead; what its command did is not known`
+  const attempt = { id: taker.attemptId, runId: claim.run.id, fence: claim.run.fence }
+  const cancelled = claim.run.cancelRequestedAt !== null
+  return yield* finishRun(attempt, cancelled ? { state: 'cancelled' } : { state: 'failed', code: 'lost', error })
+}
+
 export type Requeued = { readonly kind: 'requeued' } | Finish
 
 /** The command was proven never to have started, so it may be tried again; bounded, in case starting is what kills. */

@@ -12,6 +12,8 @@ export interface Store {
   read<Args extends readonly unknown[], T>(look: Change<Args, T>, ...args: Args): Promise<T>
   /** Calls back soon after something was committed, by this process or another. A hint: it may come late or twice. */
   onChange(listener: () => void): () => void
+  /** Looks for damage; what it finds, in the engine's words. Takes a while on a large database. */
+  check(): Promise<string[]>
   close(): Promise<void>
 }
 

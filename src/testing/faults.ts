@@ -31,22 +31,41 @@ export function onceAt(fault: Fault): StoreProbe & { readonly seen: () => number
   return Object.assign(probe, { seen: () => seen })
 }
 
-/** A process that dies at the nth point, before or after it, and does nothing any more. Unarmed until `arm`. */
-export function mortal(): {
+/** Acts at every matching point until it is healed. */
+export function always(matches: Fault['matches'], act: Fault['act']): StoreProbe & { heal(): void } {
+  let sick = true
+  const probe = (point: StorePoint) => {
+    if (sick && matches(point)) act(point)
+  }
+  return Object.assign(probe, { heal: () => void (sick = false) })
+}
+
+export interface Mortal {
   readonly probe: StoreProbe
+  /** Lets it die at the nth point from now, counted from 1. */
   arm(nth: number): void
   disarm(): void
   readonly died: () => boolean
+  /** How many points there were since it was armed. */
   readonly points: () => number
-} {
+}
+
+/**
+ * A process that dies at the nth point, before or after it, and does nothing any more. Unarmed until `arm`. `atDeath`
+ * is called at that very instant, to take away what the disk holds then.
+ */
+export function mortal(atDeath: (point: StorePoint) => void = () => {}): Mortal {
   let countdown = Number.POSITIVE_INFINITY
   let points = 0
   let dead = false
   return {
-    probe() {
+    probe(point) {
       points += 1
-      if (--countdown <= 0) dead = true
       if (dead) throw new SimulatedDeath()
+      if (--countdown > 0) return
+      dead = true
+      atDeath(point)
+      throw new SimulatedDeath()
     },
     arm(nth) {
       points = 0

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -18,6 +18,10 @@ export interface TestDatabase {
   /** What HOLDFAST_STORE would say. */
   readonly url: string
   open(options?: OpenOptions): Promise<Store>
+  /** Another database with the same content. Nobody may have this one open. */
+  copy(): Promise<TestDatabase>
+  /** Where an engine allows it: what `kill -9` of everybody who uses it would leave at this instant. */
+  killed?(): TestDatabase
 }
 
 export interface TestEngine {
@@ -28,10 +32,26 @@ export interface TestEngine {
 const sqlite: TestEngine = {
   name: 'sqlite',
   async database() {
-    const folder = temporaryFolder()
-    const path = join(folder, 'holdfast.db')
-    return { url: `sqlite:${path}`, open: (options = {}) => closedAfterTest(openSqliteStore({ path, ...options })) }
+    return sqliteIn(temporaryFolder())
   },
+}
+
+function sqliteIn(folder: string): TestDatabase {
+  const path = join(folder, 'holdfast.db')
+  const killed = () => {
+    const copy = temporaryFolder()
+    // Not the `-shm` file: it is memory, and gone with its processes.
+    for (const name of ['holdfast.db', 'holdfast.db-wal']) {
+      if (existsSync(join(folder, name))) copyFileSync(join(folder, name), join(copy, name))
+    }
+    return sqliteIn(copy)
+  }
+  return {
+    url: `sqlite:${path}`,
+    open: (options = {}) => closedAfterTest(openSqliteStore({ path, ...options })),
+    copy: async () => killed(),
+    killed,
+  }
 }
 
 export const engines: readonly TestEngine[] = [sqlite]

@@ -89,3 +89,28 @@ export async function snapshot(store: Store): Promise<Record<string, unknown[]>>
   }
   return content
 }
+
+export type Snapshot = Record<string, unknown[]>
+
+/**
+ * Whatever a database numbers by itself depends on what was rolled back before (on PostgreSQL), so a number is replaced
+ * by its rank. The order of rows, and with it the order of events, stays.
+ */
+export async function comparableSnapshot(store: Store): Promise<Snapshot> {
+  const content = await snapshot(store)
+  return Object.fromEntries(
+    Object.entries(content).map(([table, rows]) => [table, rows.map((each, rank) => withSeq(each, rank))]),
+  )
+}
+
+/** An answer without the numbers that the database gave. */
+export function comparable(answer: unknown): unknown {
+  if (Array.isArray(answer)) return answer.map(comparable)
+  if (typeof answer !== 'object' || answer === null) return answer
+  return Object.fromEntries(Object.entries(withSeq(answer, 0)).map(([key, value]) => [key, comparable(value)]))
+}
+
+function withSeq(record: unknown, seq: number): object {
+  const fields = record as object
+  return 'seq' in fields ? { ...fields, seq } : fields
+}

@@ -50,7 +50,7 @@ export class GroupCommit {
   readonly #options: GroupCommitOptions
   readonly #writer: string
   #connection: Connection | undefined
-  #waiting: Member[] = []
+  readonly #waiting: Member[] = []
   #flushing: Promise<void> | undefined
   #batch = 0
   #closed = false
@@ -65,7 +65,7 @@ export class GroupCommit {
     return new Promise<T>((resolve, reject) => {
       if (this.#closed) return reject(closedError())
       const start = (connection: Connection, at: Instant) => perform(connection, change, args, at)
-      this.#waiting.push({ start, resolve: resolve as (value: unknown) => void, reject })
+      this.#waiting.push({ start, resolve, reject })
       this.#flushing ??= this.#flush()
     })
   }

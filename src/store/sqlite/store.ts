@@ -60,6 +60,11 @@ class SqliteStore implements Store {
     return this.#wake.listen(listener)
   }
 
+  async check(): Promise<string[]> {
+    const answer = this.#commits.connection().ask('pragma quick_check')
+    return answer === 'ok' ? [] : [String(answer)]
+  }
+
   async close(): Promise<void> {
     await this.#commits.close()
     this.#wake.touch()

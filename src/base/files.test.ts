@@ -1,0 +1,119 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { createFileOnce, ensureFolder, writeFileAtomic } from './files.ts'
+
+const root = mkdtempSync(join(tmpdir(), 'holdfast-files-'))
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+let folder = ''
+beforeEach(() => {
+  folder = mkdtempSync(join(root, 'f-'))
+})
+
+const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
+
+test('a file is replaced as a whole and nothing else is left in the folder', async () => {
+  await writeFileAtomic(join(folder, 'a'), 'one')
+  await writeFileAtomic(join(folder, 'a'), Buffer.from('two'))
+  expect(readFileSync(join(folder, 'a'), 'utf8')).toBe('two')
+  expect(readdirSync(folder)).toEqual(['a'])
+})
+
+test('a new file is private, an existing one keeps its mode, a given mode wins', async () => {
+  await writeFileAtomic(join(folder, 'new'), '')
+  writeFileSync(join(folder, 'old'), '')
+  chmodSync(join(folder, 'old'), 0o664)
+  await writeFileAtomic(join(folder, 'old'), 'x')
+  await writeFileAtomic(join(folder, 'given'), '', { mode: 0o755 })
+  expect(['new', 'old', 'given'].map((name) => modeOf(join(folder, name)))).toEqual(['600', '664', '755'])
+})
+
+test('a failed write leaves the old file and no litter', async () => {
+  mkdirSync(join(folder, 'target', 'in the way'), { recursive: true })
+  await expect(writeFileAtomic(join(folder, 'target'), 'x')).rejects.toThrow('EISDIR')
+  expect(readdirSync(folder)).toEqual(['target'])
+})
+
+test('of many creators exactly one creates, and nobody sees half a file', async () => {
+  const path = join(folder, 'once')
+  const outcomes = await Promise.all(Array.from({ length: 20 }, (_, n) => createFileOnce(path, `by ${n}`)))
+  expect(outcomes.filter((outcome) => outcome === 'created')).toHaveLength(1)
+  expect(readFileSync(path, 'utf8')).toBe(`by ${outcomes.indexOf('created')}`)
+  expect(readdirSync(folder)).toEqual(['once'])
+})
+
+test('three racing processes never tear a file', async () => {
+  const path = join(folder, 'raced')
+  await writeFileAtomic(path, 'x'.repeat(100_000))
+  const program = `
+    import { writeFileAtomic } from ${JSON.stringify(new URL('./files.ts', import.meta.url).href)}
+    for (let n = 0; n < 100; n += 1) await writeFileAtomic(process.argv[2], process.argv[1].repeat(100_000))`
+  const write = (letter: string) =>
+    promisify(execFile)(process.execPath, ['--input-type=module-typescript', '-e', program, letter, path])
+  const state = { writing: true }
+  const writers = Promise.all(['a', 'b', 'c'].map(write)).finally(() => (state.writing = false))
+  let reads = 0
+  while (state.writing) {
+    expect(readFileSync(path, 'utf8')).toMatch(/^(a{100000}|b{100000}|c{100000}|x{100000})$/)
+    reads += 1
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await writers
+  expect(reads).toBeGreaterThan(10)
+  expect(readdirSync(folder)).toEqual(['raced'])
+})
+
+test('a folder is made with its parents, private', async () => {
+  const deep = join(folder, 'a', 'b', 'c')
+  await ensureFolder(deep)
+  await ensureFolder(deep)
+  expect([join(folder, 'a'), deep].map(modeOf)).toEqual(['700', '700'])
+})
+
+const disk = mountTmpfs('size=64k')
+
+describe.skipIf(disk === undefined)('on disks that refuse', () => {
+  test('a full disk is named, with a remedy and without litter', async () => {
+    const path = join(disk ?? '', 'big')
+    await writeFileAtomic(path, 'small')
+    const failure = await writeFileAtomic(path, Buffer.alloc(1_000_000)).catch((error: unknown) => error)
+    expect(failure).toMatchObject({ code: 'files/full', remedy: expect.stringContaining('free some space') })
+    expect(readdirSync(disk ?? '')).toEqual(['big'])
+    expect(readFileSync(path, 'utf8')).toBe('small')
+  })
+
+  test('a read-only disk is named', async () => {
+    execFileSync('mount', ['-o', 'remount,ro', disk ?? ''])
+    await expect(writeFileAtomic(join(disk ?? '', 'x'), '')).rejects.toMatchObject({ code: 'files/not-writable' })
+    await expect(ensureFolder(join(disk ?? '', 'y'))).rejects.toMatchObject({ code: 'files/not-writable' })
+  })
+})
+
+test('too many open files are named', async () => {
+  const program = `
+    import { openSync } from 'node:fs'
+    import { writeFileAtomic } from ${JSON.stringify(new URL('./files.ts', import.meta.url).href)}
+    await writeFileAtomic(process.argv[1], 'first')
+    try { for (;;) openSync('/dev/null') } catch {}
+    await writeFileAtomic(process.argv[1], 'second').catch((error) => process.exit(error.code === 'files/too-many-open' ? 42 : 1))`
+  const run = ['-c', 'ulimit -n 64; exec "$0" "$@"', process.execPath, '--input-type=module-typescript', '-e', program]
+  const ended = promisify(execFile)('/bin/sh', [...run, join(folder, 'x')])
+  await expect(ended).rejects.toMatchObject({ code: 42 })
+  expect(readFileSync(join(folder, 'x'), 'utf8')).toBe('first')
+})
+
+function mountTmpfs(options: string): string | undefined {
+  const point = mkdtempSync(join(root, 'disk-'))
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', point], { stdio: 'pipe' })
+    afterAll(() => void execFileSync('umount', ['-l', point]))
+    return point
+  } catch (error) {
+    process.stderr.write(`full and read-only disks are not tested here, none could be mounted: ${String(error)}\n`)
+    return undefined
+  }
+}

@@ -1,0 +1,44 @@
+import type { Command } from 'commander'
+
+import { createRuntime } from '../runtime.ts'
+import type { Runtime } from '../runtime.ts'
+import { readConfig } from './config.ts'
+import { readEnvironment } from './environment.ts'
+import type { Environment } from './environment.ts'
+import { makeOutput } from './output.ts'
+import type { Output } from './output.ts'
+
+/** What every command works with. */
+export interface Context {
+  readonly environment: Environment
+  readonly runtime: Runtime
+  readonly output: Output
+}
+
+interface GlobalFlags {
+  readonly home?: string
+  readonly store?: string
+  readonly config?: string
+  readonly json?: boolean
+}
+
+/** Opens the runtime that the flags and the environment name, lets `work` use it, and closes it. */
+export async function withRuntime(command: Command, work: (context: Context) => Promise<number>): Promise<number> {
+  const flags = command.optsWithGlobals<GlobalFlags>()
+  const output = makeOutput(flags.json === true)
+  const environment = readEnvironment(flags)
+  const { leaseMs, capacity, backlog } = readConfig(flags.config, environment.configFolder)
+  const runtime = await createRuntime({
+    home: environment.home,
+    warn: output.note,
+    ...(environment.store === undefined ? {} : { store: environment.store }),
+    ...(leaseMs === undefined ? {} : { leaseMs }),
+    ...(capacity === undefined ? {} : { capacity }),
+    ...(backlog === undefined ? {} : { backlog }),
+  })
+  try {
+    return await work({ environment, runtime, output })
+  } finally {
+    await runtime.close()
+  }
+}

@@ -1,0 +1,26 @@
+import { constants } from 'node:os'
+
+import { HoldfastError } from '../base/errors.ts'
+
+/** What scripts rely on (CONTRACT.md). */
+export const EXIT = { done: 0, failed: 1, usage: 2, notFound: 3, refused: 4, waiting: 5 } as const
+
+const REFUSED = new Set([
+  'daemon/already-running',
+  'runs/key-conflict',
+  'capacity/backlog-full',
+  'runs/already-terminal',
+  'runs/not-lost',
+])
+
+export function exitCodeOf(error: unknown): number {
+  if (!(error instanceof HoldfastError)) return EXIT.failed
+  if (error.code.startsWith('usage/')) return EXIT.usage
+  if (error.code.startsWith('not-found/')) return EXIT.notFound
+  return REFUSED.has(error.code) ? EXIT.refused : EXIT.failed
+}
+
+/** A shell's way to say that a signal ended a command. */
+export function signalExitCode(signal: string): number {
+  return 128 + ((constants.signals as Record<string, number>)[signal] ?? 0)
+}

@@ -1,0 +1,34 @@
+import { HoldfastError } from '../base/errors.ts'
+import type { ThreadId } from '../base/ids.ts'
+import { findRun, runsByPrefix } from '../runs/run.ts'
+import type { Run } from '../runs/run.ts'
+import type { Store } from '../store/store.ts'
+import { findThread, threadsByPrefix } from '../threads/thread.ts'
+import type { Thread } from '../threads/thread.ts'
+
+/** A run by its id, or by a prefix that only it has; `run_` may be left out. */
+export async function theRun(store: Store, given: string): Promise<Run> {
+  const exact = await store.read(findRun, given as Run['id'])
+  if (exact !== undefined) return exact
+  const prefix = given.startsWith('run_') ? given : `run_${given}`
+  return onlyOne(await store.read(runsByPrefix, prefix), 'run', given, '`holdfast runs list` shows them')
+}
+
+export async function theThread(store: Store, given: string): Promise<Thread> {
+  const exact = await store.read(findThread, given as ThreadId)
+  if (exact !== undefined) return exact
+  return onlyOne(await store.read(threadsByPrefix, given), 'thread', given, '`holdfast threads list` shows them')
+}
+
+function onlyOne<T>(found: readonly T[], noun: string, given: string, hint: string): T {
+  const [first, second] = found
+  if (first === undefined || given === '') {
+    throw new HoldfastError(`not-found/${noun}`, `there is no ${noun} "${given}"`, { remedy: hint })
+  }
+  if (second !== undefined) {
+    throw new HoldfastError('usage/ambiguous', `several ${noun}s begin with "${given}"`, {
+      remedy: 'give more of the id',
+    })
+  }
+  return first
+}

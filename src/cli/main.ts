@@ -1,0 +1,71 @@
+import { Command, CommanderError } from 'commander'
+
+import { HoldfastError, describeError } from '../base/errors.ts'
+import { addDoctor } from './doctor.ts'
+import { EXIT, exitCodeOf } from './exit-code.ts'
+import { addRun } from './run.ts'
+import { addRuns } from './runs.ts'
+import { addStatus } from './status.ts'
+import { addThreads } from './threads.ts'
+import { addUp } from './up.ts'
+
+/** How a command says its exit code: the last one that ran. */
+export type SetExit = (code: number) => void
+
+export function makeProgram(setExit: SetExit): Command {
+  const program = new Command('holdfast')
+    .description('A durable runtime for AI agents: every write once, every stop final, nothing acknowledged is lost.')
+    .enablePositionalOptions()
+    .option('--home <dir>', 'one folder for everything (default: HOLDFAST_HOME, or the XDG folders)')
+    .option(
+      '--store <url>',
+      'where durable facts live: sqlite:PATH (default: HOLDFAST_STORE, or a file in the home folder)',
+    )
+    .option('--config <file>', 'the configuration to use')
+    .option('--json', 'one JSON value on standard output, nothing else there')
+    .option('--stack', 'show where in the code an unexpected error came from')
+    .showHelpAfterError('(holdfast help shows the commands)')
+  for (const add of [addUp, addRun, addRuns, addThreads, addStatus, addDoctor]) add(program, setExit)
+  return inherited(program)
+}
+
+/** Global options may stand behind the command as well as before it. */
+function inherited(program: Command): Command {
+  const everywhere = (command: Command): void => {
+    command.exitOverride()
+    for (const child of command.commands) {
+      for (const option of program.options) {
+        if (!child.options.some(({ long }) => long === option.long)) child.addOption(option)
+      }
+      everywhere(child)
+    }
+  }
+  everywhere(program)
+  return program
+}
+
+export async function main(argv: string[]): Promise<number> {
+  let exit: number = EXIT.done
+  const program = makeProgram((code) => (exit = code))
+  try {
+    await program.parseAsync(argv, { from: 'user' })
+    return exit
+  } catch (error) {
+    return explainFailure(error, argv)
+  }
+}
+
+function explainFailure(error: unknown, all: readonly string[]): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage
+  const argv = all.includes('--') ? all.slice(0, all.indexOf('--')) : all
+  if (argv.includes('--json')) process.stdout.write(`${JSON.stringify({ error: asJson(error) }, null, 2)}\n`)
+  process.stderr.write(`holdfast: ${describeError(error)}\n`)
+  if (argv.includes('--stack') && error instanceof Error) process.stderr.write(`${error.stack}\n`)
+  return exitCodeOf(error)
+}
+
+function asJson(error: unknown) {
+  if (!(error instanceof HoldfastError)) return { code: 'internal/unexpected', message: describeError(error) }
+  const { code, message, remedy, retry } = error
+  return { code, message, ...(remedy === undefined ? {} : { remedy }), ...(retry === undefined ? {} : { retry }) }
+}

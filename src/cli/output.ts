@@ -1,0 +1,46 @@
+/** Results go to standard output, everything else to standard error; colour and progress only to a terminal. */
+export interface Output {
+  readonly json: boolean
+  /** One JSON value, or the human form of it. */
+  readonly result: (value: unknown, human: () => string) => void
+  /** A remark for a person; not part of the result. */
+  readonly note: (text: string) => void
+}
+
+export function makeOutput(json: boolean): Output {
+  return {
+    json,
+    result(value, human) {
+      const text = json ? JSON.stringify(value, null, 2) : human()
+      if (text !== '') process.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
+    },
+    note: (text) => void process.stderr.write(`holdfast: ${text}\n`),
+  }
+}
+
+/** Progress is for eyes: without a terminal nobody watches. */
+export function progress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`holdfast: ${text}\n`)
+}
+
+/** Columns as wide as their widest cell; the last one is not padded. */
+export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = header.map((_, column) => Math.max(...[header, ...rows].map((row) => (row[column] ?? '').length)))
+  const line = (row: readonly string[]) =>
+    row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0))).join('  ')
+  return [header, ...rows].map((row) => visible(line(row)).trimEnd()).join('\n')
+}
+
+/** Text from commands and people must not steer the terminal: control and bidirectional characters are shown, not sent. */
+export function visible(text: string): string {
+  return text.replace(CONTROL, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
+}
+
+const CONTROL = /[[\p{Cc}\p{Bidi_Control}]--[\n\t]]/gv
+
+export function ago(instant: number, now: number): string {
+  const seconds = Math.max(0, Math.round((now - instant) / 1_000))
+  if (seconds < 120) return `${seconds}s ago`
+  if (seconds < 7_200) return `${Math.round(seconds / 60)}m ago`
+  return seconds < 172_800 ? `${Math.round(seconds / 3_600)}h ago` : `${Math.round(seconds / 86_400)}d ago`
+}

@@ -1,0 +1,220 @@
+import { resolve } from 'node:path'
+
+import { InvalidArgumentError } from 'commander'
+import type { Command } from 'commander'
+
+import { parseDuration } from '../base/duration.ts'
+import { HoldfastError, describeError } from '../base/errors.ts'
+import { newRunId, newThreadId } from '../base/ids.ts'
+import type { RunId, ThreadId } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
+import { cancelRun } from '../runs/cancel.ts'
+import { findRun, isTerminal } from '../runs/run.ts'
+import type { Run } from '../runs/run.ts'
+import { submitRun } from '../runs/submit.ts'
+import type { Submission, Submitted } from '../runs/submit.ts'
+import { readWholeRun, viewRun } from '../runs/view.ts'
+import { liveDaemons } from '../runs/worker.ts'
+import type { Worker } from '../daemon/worker.ts'
+import { withRuntime } from './context.ts'
+import type { Context } from './context.ts'
+import { allowedVariables } from './environment.ts'
+import { EXIT, signalExitCode } from './exit-code.ts'
+import { theThread } from './find.ts'
+import { brokenPipe, terminal } from './foreground.ts'
+import type { SetExit } from './main.ts'
+import { progress } from './output.ts'
+import { untilEnded } from './wait.ts'
+
+interface RunFlags {
+  readonly agent: string
+  readonly thread?: string
+  readonly parent?: string
+  readonly timeout?: number
+  readonly queueTimeout?: number
+  readonly key?: string
+  readonly priority: number
+  readonly detach?: boolean
+  readonly notify: boolean
+}
+
+export function addRun(program: Command, setExit: SetExit): void {
+  program
+    .command('run')
+    .description('run a command durably: claimed, timed, cancellable, its end recorded once')
+    .argument('<command...>', 'the command, after --')
+    .option('--agent <name>', 'in whose name it runs: capacity and breakers are counted by it', 'command')
+    .option('--thread <thread>', 'the thread it belongs to; one run at a time (default: a new one)')
+    .option('--parent <thread>', 'the thread that gets its completion; "self" is the one this process runs in')
+    .option('--timeout <duration>', 'how long it may run, as 30m', duration)
+    .option('--queue-timeout <duration>', 'how long it may wait for a slot', duration)
+    .option('--key <key>', 'the same key is the same run')
+    .option('--priority <number>', 'higher goes first', wholeNumber, 0)
+    .option('--detach', 'store it and return; a daemon executes it')
+    .option('--no-notify', 'send no completion to the parent')
+    .passThroughOptions()
+    .action(async (argv: [string, ...string[]], flags: RunFlags, command: Command) => {
+      setExit(await withRuntime(command, (context) => runCommand(context, argv, flags)))
+    })
+}
+
+async function runCommand(context: Context, argv: [string, ...string[]], flags: RunFlags): Promise<number> {
+  const submission = await describeRun(context, argv, flags)
+  return flags.detach === true ? runDetached(context, submission) : runHere(context, submission)
+}
+
+async function describeRun(context: Context, argv: [string, ...string[]], flags: RunFlags): Promise<Submission> {
+  const { runtime, environment } = context
+  const { thread, key, timeout, queueTimeout, agent, priority, notify } = flags
+  const parentThreadId = await parentOf(context, flags.parent)
+  return {
+    id: newRunId(runtime.random),
+    threadId: thread === undefined ? newThreadId(runtime.random) : await threadNamed(context, thread),
+    agent,
+    priority,
+    notify,
+    backlogLimit: runtime.backlog,
+    request: {
+      kind: 'command',
+      argv,
+      cwd: resolve('.'),
+      ...(timeout === undefined ? {} : { timeoutMs: timeout }),
+      ...(flags.detach === true ? { env: allowedVariables(environment) } : {}),
+    },
+    ...(key === undefined ? {} : { key }),
+    ...(queueTimeout === undefined ? {} : { expiresInMs: queueTimeout }),
+    ...(parentThreadId === undefined ? {} : { parentThreadId }),
+  }
+}
+
+/** A process that a run started has that run's thread as parent, unless it says otherwise. */
+async function parentOf({ runtime, environment }: Context, given: string | undefined): Promise<ThreadId | undefined> {
+  if (given === undefined) return environment.thread
+  if (given !== 'self') return (await theThread(runtime.store, given)).id
+  if (environment.thread !== undefined) return environment.thread
+  throw new HoldfastError('usage/no-self', 'this process does not run in a thread, so there is no "self"', {
+    remedy: 'name the thread, or start this from inside a run (HOLDFAST_THREAD says which)',
+  })
+}
+
+const THREAD_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/
+
+/** A thread that is there, by id or prefix; a name that is not taken yet opens a new one. */
+async function threadNamed({ runtime }: Context, given: string): Promise<ThreadId> {
+  try {
+    return (await theThread(runtime.store, given)).id
+  } catch (error) {
+    const isName = THREAD_NAME.test(given) && given.length <= LIMITS.nameLength && !given.startsWith('thr_')
+    if (error instanceof HoldfastError && error.code === 'not-found/thread' && isName) return given as ThreadId
+    throw error
+  }
+}
+
+async function runDetached(context: Context, submission: Submission): Promise<number> {
+  const { runtime, output } = context
+  const run = accepted(await runtime.store.apply(submitRun, submission))
+  output.result(viewRun(run), () => run.id)
+  if ((await runtime.store.read(liveDaemons, null)).length === 0) {
+    output.note('it is stored, but no daemon is running: `holdfast up` will execute it')
+  }
+  return EXIT.done
+}
+
+/** In the foreground this process is the worker, so the command has its terminal and environment. */
+async function runHere(context: Context, submission: Submission): Promise<number> {
+  const { runtime, output, environment } = context
+  const pipe = brokenPipe()
+  const foreground = { ...terminal(output.json, pipe.onBroken), env: environment.variables }
+  const worker = await runtime.registerWorker('command', { concurrency: 1, foreground })
+  const stopCancelling = cancelOnSignals(context, submission.id, pipe.broken)
+  try {
+    const answer = await runtime.store.apply(submitRun, { ...submission, forWorker: worker.id })
+    const { id } = accepted(answer)
+    if (answer.kind === 'submitted') await performHere(context, worker, id)
+    else progress(`the key belongs to ${id}; waiting for its end`)
+    await untilEnded(runtime, id)
+    return await report(context, id)
+  } finally {
+    stopCancelling()
+    await worker.stop()
+  }
+}
+
+async function performHere({ runtime }: Context, worker: Worker, id: RunId): Promise<void> {
+  let told = false
+  while (!(await worker.perform(id))) {
+    const run = await runtime.store.read(findRun, id)
+    if (run === undefined || isTerminal(run.state)) return
+    if (!told) progress('waiting for a slot')
+    told = true
+    await untilEnded(runtime, id, 1_000)
+    await worker.tend()
+  }
+}
+
+function accepted(answer: Submitted): Run {
+  if (answer.kind === 'backlog-full') {
+    throw new HoldfastError('capacity/backlog-full', `${answer.limit} runs are waiting already`, {
+      remedy: 'try again when some have ended, or raise capacity.backlog in the configuration',
+      retry: { afterMs: 5_000 },
+    })
+  }
+  if (answer.kind === 'conflict') {
+    throw new HoldfastError(
+      'runs/key-conflict',
+      `this key belongs to ${answer.run.id}, which asked for something else`,
+      {
+        remedy: 'use another key, or ask for exactly the same',
+      },
+    )
+  }
+  return answer.run
+}
+
+/** Ctrl-C, TERM, a closed terminal and a reader that went away mean the same: cancel, durably, and stop what runs. */
+function cancelOnSignals({ runtime, output }: Context, id: RunId, broken: Promise<void>): () => void {
+  const cancel = (by: string) => {
+    progress('cancelling')
+    runtime.store.apply(cancelRun, id, { by }).catch((error: unknown) => output.note(describeError(error)))
+  }
+  const onSignal = (signal: NodeJS.Signals) => cancel(signal)
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+  for (const signal of signals) process.on(signal, onSignal)
+  void broken.then(() => cancel('broken pipe'))
+  return () => {
+    for (const signal of signals) process.off(signal, onSignal)
+  }
+}
+
+async function report({ runtime, output }: Context, id: RunId): Promise<number> {
+  const whole = await runtime.store.read(readWholeRun, id)
+  if (whole === undefined) throw new HoldfastError('not-found/run', `${id} is gone`)
+  const { run, late } = whole
+  if (output.json) output.result(viewRun(run, late), () => '')
+  else if (run.state !== 'succeeded' && run.code !== 'exit')
+    output.note(`${run.state}${run.error === null ? '' : `: ${run.error}`} (${run.id})`)
+  return mirroredExit(run)
+}
+
+/** The command's own exit code; a run that did not succeed never exits 0. */
+function mirroredExit(run: Run): number {
+  const { exitCode, signal } = (run.result ?? {}) as { exitCode?: number | null; signal?: string | null }
+  const own = signal == null ? exitCode : signalExitCode(signal)
+  if (run.state === 'succeeded') return own ?? EXIT.done
+  if (own !== undefined && own !== null && own !== 0) return own
+  return run.state === 'cancelled' ? EXIT.refused : EXIT.failed
+}
+
+function duration(text: string): number {
+  try {
+    return parseDuration(text)
+  } catch (error) {
+    throw new InvalidArgumentError(describeError(error))
+  }
+}
+
+function wholeNumber(text: string): number {
+  const value = Number(text)
+  if (!Number.isSafeInteger(value)) throw new InvalidArgumentError('a whole number is wanted')
+  return value
+}

@@ -1,0 +1,71 @@
+import type { Command } from 'commander'
+
+import { judgeProcess } from '../processes/identity.ts'
+import { openBreakers } from '../runs/breaker.ts'
+import { countRuns, listRuns } from '../runs/run.ts'
+import { viewRun } from '../runs/view.ts'
+import { liveDaemons } from '../runs/worker.ts'
+import { withRuntime } from './context.ts'
+import type { Context } from './context.ts'
+import { EXIT } from './exit-code.ts'
+import type { SetExit } from './main.ts'
+import { ago, table } from './output.ts'
+import { commandLine } from './runs.ts'
+
+const SHOWN = 20
+
+export function addStatus(program: Command, setExit: SetExit): void {
+  program
+    .command('status')
+    .description('what is going on')
+    .action(async (_: unknown, command: Command) => setExit(await withRuntime(command, status)))
+}
+
+async function status({ runtime, output }: Context): Promise<number> {
+  const { store, clock, home } = runtime
+  const counts = Object.fromEntries((await store.read(countRuns)).map(({ state, count }) => [state, count]))
+  const daemons = (await store.read(liveDaemons, null)).filter(({ identity }) => judgeProcess(identity) !== 'dead')
+  const active = await store.read(listRuns, { states: ['running', 'parked', 'queued'], limit: SHOWN })
+  const breakers = await store.read(openBreakers)
+  const now = clock.now()
+  const value = {
+    home,
+    engine: store.engine,
+    daemons: daemons.map(({ id, home: folder, identity }) => ({
+      id,
+      home: folder,
+      host: identity.host,
+      pid: identity.pid,
+    })),
+    runs: counts,
+    active: active.map((run) => viewRun(run)),
+    openBreakers: breakers.map(({ agent, cause, openUntil }) => ({
+      agent,
+      cause,
+      openUntil: new Date(openUntil ?? 0).toISOString(),
+    })),
+  }
+  output.result(value, () =>
+    [
+      daemons.length === 0
+        ? 'no daemon is running (holdfast up starts one)'
+        : daemons.map(({ identity }) => `daemon on ${identity.host}, process ${identity.pid}`).join('\n'),
+      `runs: ${
+        Object.entries(counts)
+          .map(([state, count]) => `${count} ${state}`)
+          .join(', ') || 'none yet'
+      }`,
+      ...breakers.map(({ agent, cause }) => `agent ${agent} is stopped for a while (${cause})`),
+      ...(active.length === 0
+        ? []
+        : [
+            '',
+            table(
+              ['RUN', 'STATE', 'SINCE', 'COMMAND'],
+              active.map((run) => [run.id, run.state, ago(run.startedAt ?? run.createdAt, now), commandLine(run)]),
+            ),
+          ]),
+    ].join('\n'),
+  )
+  return EXIT.done
+}

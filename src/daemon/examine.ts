@@ -1,0 +1,89 @@
+import { statfsSync } from 'node:fs'
+
+import { detectContainment } from '../processes/detect-containment.ts'
+import { judgeProcess } from '../processes/identity.ts'
+import { heldAttempts } from '../runs/recover.ts'
+import type { HeldAttempt } from '../runs/recover.ts'
+import { liveDaemons } from '../runs/worker.ts'
+import type { Store } from '../store/store.ts'
+import { groundFor } from './recover.ts'
+
+/** One thing that was looked at. */
+export interface Finding {
+  readonly check: string
+  readonly status: 'ok' | 'warn' | 'fail'
+  readonly detail: string
+  readonly remedy?: string
+}
+
+interface Examined {
+  readonly home: string
+  readonly store: Store
+}
+
+/** Below this a busy fleet fills the disk within hours. */
+const LOW_DISK_BYTES = 512 * 1024 * 1024
+
+export async function examine({ home, store }: Examined): Promise<Finding[]> {
+  const held = await store.read(heldAttempts)
+  return [
+    { check: 'node', status: 'ok', detail: `${process.version} with SQLite ${process.versions.sqlite}` },
+    await examineStore(store),
+    examineDisk(home),
+    await examineContainment(),
+    await examineDaemon(store, home, held),
+    ...held.map(examineHeld).filter((finding) => finding !== undefined),
+  ]
+}
+
+async function examineStore(store: Store): Promise<Finding> {
+  const damage = await store.check()
+  if (damage.length === 0) return { check: 'store', status: 'ok', detail: `${store.engine}, readable and whole` }
+  return {
+    check: 'store',
+    status: 'fail',
+    detail: `the database is damaged: ${damage.slice(0, 3).join('; ')}`,
+    remedy: 'stop everything that uses it, keep a copy, restore a backup',
+  }
+}
+
+function examineDisk(home: string): Finding {
+  const { bavail, bsize } = statfsSync(home)
+  const free = bavail * bsize
+  const detail = `${Math.round(free / 1024 / 1024).toLocaleString('en')} MiB free under ${home}`
+  if (free >= LOW_DISK_BYTES) return { check: 'disk', status: 'ok', detail }
+  return { check: 'disk', status: 'warn', detail, remedy: 'free some space, or move the home folder (HOLDFAST_HOME)' }
+}
+
+async function examineContainment(): Promise<Finding> {
+  const { kind, detail } = await detectContainment()
+  return { check: 'containment', status: kind === 'group' ? 'warn' : 'ok', detail: `${kind}: ${detail}` }
+}
+
+async function examineDaemon(store: Store, home: string, held: readonly HeldAttempt[]): Promise<Finding> {
+  const daemons = (await store.read(liveDaemons, null)).filter(({ identity }) => judgeProcess(identity) !== 'dead')
+  const [daemon] = daemons
+  if (daemon !== undefined)
+    return { check: 'daemon', status: 'ok', detail: `process ${daemon.identity.pid} on ${daemon.identity.host}` }
+  const lost = held.filter((attempt) => groundFor(attempt, judgeProcess(attempt.identity)) !== undefined).length
+  if (lost === 0)
+    return { check: 'daemon', status: 'ok', detail: `none is running for ${home}; detached runs wait for one` }
+  return {
+    check: 'daemon',
+    status: 'warn',
+    detail: `runs without a worker: ${lost}, and no daemon is running`,
+    remedy: '`holdfast up` settles them',
+  }
+}
+
+/** Only what needs a person: a worker that cannot be seen from here, with a command that may be running. */
+function examineHeld(held: HeldAttempt): Finding | undefined {
+  if (judgeProcess(held.identity) !== 'unreachable' || held.leaseOver === 0 || held.startingAt === null)
+    return undefined
+  return {
+    check: 'run',
+    status: 'warn',
+    detail: `${held.runId} is held by a worker on ${held.identity.host}, which has been silent for longer than its lease`,
+    remedy: 'start Holdfast there again; if that machine is gone for good, `holdfast runs disown` ends the run as lost',
+  }
+}

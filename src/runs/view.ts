@@ -1,0 +1,90 @@
+import type { RunId } from '../base/ids.ts'
+import type { Event } from '../events/event.ts'
+import type { Transition } from '../store/transition.ts'
+import { attemptsOf } from './attempt.ts'
+import type { Attempt } from './attempt.ts'
+import { findRun, lateResultsOf } from './run.ts'
+import type { LateResult, Run } from './run.ts'
+
+/** The public JSON form of a run: what the command line prints and the HTTP API serves. */
+export interface RunView {
+  readonly id: string
+  readonly threadId: string
+  readonly agent: string
+  readonly state: string
+  readonly cancelRequestedAt?: string
+  readonly code?: string
+  readonly error?: string
+  readonly result?: unknown
+  readonly lateResults?: readonly unknown[]
+  readonly attempt: number
+  readonly parentThreadId?: string
+  readonly createdAt: string
+  readonly startedAt?: string
+  readonly parkedAt?: string
+  readonly parkedFor?: string
+  readonly endedAt?: string
+  readonly request: { readonly argv: readonly string[]; readonly cwd: string; readonly timeoutMs?: number }
+  readonly usage: { readonly inputTokens: number; readonly outputTokens: number; readonly costUsd: number }
+}
+
+const iso = (instant: number) => new Date(instant).toISOString()
+const isoOrNull = (instant: number | null) => (instant === null ? null : iso(instant))
+
+export function viewRun(run: Run, late: readonly LateResult[] = []): RunView {
+  const { id, threadId, agent, state, attempt, request } = run
+  return {
+    id,
+    threadId,
+    agent,
+    state,
+    attempt,
+    ...optional('cancelRequestedAt', isoOrNull(run.cancelRequestedAt)),
+    ...optional('code', run.code),
+    ...optional('error', run.error),
+    ...optional('result', run.result),
+    ...(late.length === 0 ? {} : { lateResults: late.map(viewLateResult) }),
+    ...optional('parentThreadId', run.parentThreadId),
+    createdAt: iso(run.createdAt),
+    ...optional('startedAt', isoOrNull(run.startedAt)),
+    ...optional('parkedAt', isoOrNull(run.parkedAt)),
+    ...optional('parkedFor', run.parkedFor),
+    ...optional('endedAt', isoOrNull(run.endedAt)),
+    request: { argv: request.argv, cwd: request.cwd, ...optional('timeoutMs', request.timeoutMs) },
+    usage: { inputTokens: run.inputTokens, outputTokens: run.outputTokens, costUsd: run.costMicrousd / 1_000_000 },
+  }
+}
+
+const viewLateResult = ({ outcome, arrivedAt }: LateResult) => ({ ...outcome, arrivedAt: iso(arrivedAt) })
+
+export interface EventView {
+  readonly seq: number
+  readonly at: string
+  readonly type: string
+  readonly threadId?: string
+  readonly runId?: string
+  readonly data: unknown
+}
+
+export const viewEvent = ({ seq, at, type, threadId, runId, data }: Event): EventView => ({
+  seq,
+  at: iso(at),
+  type,
+  ...optional('threadId', threadId),
+  ...optional('runId', runId),
+  data,
+})
+
+/** A run with everything that belongs to it, from one snapshot. */
+export function* readWholeRun(
+  id: RunId,
+): Transition<{ run: Run; late: LateResult[]; attempts: Attempt[] } | undefined> {
+  const run = yield* findRun.single(id)
+  if (run === undefined) return undefined
+  return { run, late: yield* lateResultsOf.single(id), attempts: yield* attemptsOf.single(id) }
+}
+
+/** A key only where there is a value: what is unknown is absent in JSON, not null. */
+function optional<K extends string, T>(key: K, value: T | null | undefined): { readonly [P in K]?: T } {
+  return (value === null || value === undefined ? {} : { [key]: value }) as { readonly [P in K]?: T }
+}

@@ -1,0 +1,60 @@
+import { systemClock } from './base/clock.ts'
+import type { Clock } from './base/clock.ts'
+import { ensureFolder } from './base/files.ts'
+import { systemRandomness } from './base/ids.ts'
+import type { Randomness } from './base/ids.ts'
+import { LIMITS } from './base/limits.ts'
+import { homePaths } from './daemon/home.ts'
+import { registerThisProcess } from './daemon/worker.ts'
+import type { Worker, WorkerOptions } from './daemon/worker.ts'
+import type { CapacityLimits } from './runs/capacity.ts'
+import { openStore } from './store/open.ts'
+import type { Store } from './store/store.ts'
+
+export interface RuntimeOptions {
+  /** The folder for everything outside the database, and by default for the database too. */
+  readonly home: string
+  /** `sqlite:PATH`; by default a file in the home folder. */
+  readonly store?: string
+  /** How long a worker that went silent keeps its runs. */
+  readonly leaseMs?: number
+  readonly capacity?: CapacityLimits
+  /** Queued runs at most. */
+  readonly backlog?: number
+  /** Hears of what went wrong in the background and will be tried again. */
+  readonly warn?: (message: string) => void
+}
+
+export interface Runtime {
+  readonly home: string
+  readonly store: Store
+  readonly clock: Clock
+  readonly random: Randomness
+  readonly leaseMs: number
+  readonly backlog: number
+  /** Makes this process a worker of the given kind. */
+  registerWorker(kind: WorkerOptions['kind'], own: OwnWorkerOptions): Promise<Worker>
+  close(): Promise<void>
+}
+
+export type OwnWorkerOptions = Pick<WorkerOptions, 'concurrency'> &
+  Partial<Pick<WorkerOptions, 'foreground' | 'graceMs'>>
+
+/** The only wiring: a home folder, a store, and the ports to the world. */
+export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
+  const { home, leaseMs = LIMITS.leaseMs, capacity: limits = {}, backlog = LIMITS.backlog, warn = () => {} } = options
+  const [clock, random] = [systemClock, systemRandomness]
+  await ensureFolder(home)
+  const store = await openStore(options.store ?? `sqlite:${homePaths(home).database}`, { clock, random })
+  return {
+    home,
+    store,
+    clock,
+    random,
+    leaseMs,
+    backlog,
+    registerWorker: (kind, own) =>
+      registerThisProcess({ store, clock, random, home, kind, leaseMs, limits, warn, graceMs: LIMITS.graceMs, ...own }),
+    close: () => store.close(),
+  }
+}

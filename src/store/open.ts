@@ -1,0 +1,28 @@
+import { resolve } from 'node:path'
+
+import type { Clock } from '../base/clock.ts'
+import { HoldfastError } from '../base/errors.ts'
+import type { Randomness } from '../base/ids.ts'
+import type { Store } from './store.ts'
+
+export interface StoreOptions {
+  readonly clock: Clock
+  readonly random: Randomness
+}
+
+/** Opens what HOLDFAST_STORE names. An engine is loaded only when it is asked for. */
+export async function openStore(url: string, options: StoreOptions): Promise<Store> {
+  const path = /^sqlite:(.+)$/.exec(url)?.[1]
+  if (path !== undefined) {
+    const { openSqliteStore } = await import('./sqlite/store.ts')
+    return openSqliteStore({ path: path === ':memory:' ? path : resolve(path), ...options })
+  }
+  throw new HoldfastError('usage/store-url', `"${withoutPassword(url)}" is not a store that this Holdfast knows`, {
+    remedy: 'write sqlite:PATH',
+  })
+}
+
+/** For messages: a password in a URL must not end up in a log. */
+function withoutPassword(url: string): string {
+  return url.replace(/(\/\/[^/:@]*):[^@/]*@/, '$1:***@')
+}

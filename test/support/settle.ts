@@ -1,0 +1,57 @@
+import type { WorkerId } from '../../src/base/ids.ts'
+import { newAttemptId, newWorkerId, systemRandomness as random } from '../../src/base/ids.ts'
+import { usedSlots } from '../../src/runs/capacity.ts'
+import { claimRun } from '../../src/runs/claim.ts'
+import type { Claim } from '../../src/runs/claim.ts'
+import { finishRun } from '../../src/runs/finish.ts'
+import { resumeRun } from '../../src/runs/park.ts'
+import { abandonReserved, expireQueued, heldAttempts, reservedRuns, takeOverRun } from '../../src/runs/recover.ts'
+import { listRuns } from '../../src/runs/run.ts'
+import { registerWorker } from '../../src/runs/worker.ts'
+import type { Store } from '../../src/store/store.ts'
+import { assertInvariants } from './invariants.ts'
+import { LEASE_MS, someIdentity } from './world.ts'
+
+/** Each round ends every run that it can reach, so two are enough; more are a sign that something is stuck. */
+const MOST_ROUNDS = 5
+
+/**
+ * Liveness: once faults stop, one worker alone brings everything to its end. What others held is taken over, what was
+ * parked goes on, what was queued is executed, and nothing is left behind.
+ */
+export async function settleEverything(store: Store): Promise<void> {
+  const workerId = newWorkerId(random)
+  await store.apply(registerWorker, { id: workerId, kind: 'command', home: '/settling', identity: someIdentity() })
+  for (let round = 0; (await openRuns(store)).length > 0; round++) {
+    if (round === MOST_ROUNDS) throw new Error(`runs that never end: ${JSON.stringify(await openRuns(store))}`)
+    await oneRound(store, workerId)
+  }
+  const [held, slots] = [await store.read(heldAttempts), await store.read(usedSlots)]
+  if (held.length + slots.length > 0) throw new Error(`left behind: ${JSON.stringify({ held, slots })}`)
+  await assertInvariants(store)
+}
+
+async function oneRound(store: Store, workerId: WorkerId): Promise<void> {
+  for (const held of await store.read(heldAttempts)) {
+    const attemptId = newAttemptId(random)
+    const claim = await store.apply(takeOverRun, held, 'owner-dead', { workerId, leaseMs: LEASE_MS, attemptId })
+    if (claim !== undefined) await finish(store, claim)
+  }
+  await store.apply(expireQueued, 100)
+  const runs = await openRuns(store)
+  for (const run of runs) if (run.state === 'parked') await store.apply(resumeRun, run.id)
+  for (const { runId, workerId: gone } of await store.read(reservedRuns)) {
+    await store.apply(abandonReserved, runId, gone)
+  }
+  for (let i = 0; i < runs.length; i++) {
+    const attempt = { id: newAttemptId(random), mark: random.hex(16) }
+    const claim = await store.apply(claimRun, { workerId, leaseMs: LEASE_MS, limits: {}, attempt })
+    if (claim === undefined) return
+    await finish(store, claim)
+  }
+}
+
+const finish = (store: Store, { run, attempt }: Claim) =>
+  store.apply(finishRun, { id: attempt.id, runId: run.id, fence: run.fence }, { state: 'succeeded' })
+
+const openRuns = (store: Store) => store.read(listRuns, { states: ['queued', 'running', 'parked'], limit: 100 })
