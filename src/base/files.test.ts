@@ -16,14 +16,14 @@ beforeEach(() => {
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 
-test('a file is replaced as a whole and nothing else is left in the folder', async () => {
+test('a file is replaced as a whole and nothing else is left in the folder [R7]', async () => {
   await writeFileAtomic(join(folder, 'a'), 'one')
   await writeFileAtomic(join(folder, 'a'), Buffer.from('two'))
   expect(readFileSync(join(folder, 'a'), 'utf8')).toBe('two')
   expect(readdirSync(folder)).toEqual(['a'])
 })
 
-test('a new file is private, an existing one keeps its mode, a given mode wins', async () => {
+test('a new file is private, an existing one keeps its mode, a given mode wins [R7]', async () => {
   await writeFileAtomic(join(folder, 'new'), '')
   writeFileSync(join(folder, 'old'), '')
   chmodSync(join(folder, 'old'), 0o664)
@@ -32,7 +32,7 @@ test('a new file is private, an existing one keeps its mode, a given mode wins',
   expect(['new', 'old', 'given'].map((name) => modeOf(join(folder, name)))).toEqual(['600', '664', '755'])
 })
 
-test('a failed write leaves the old file and no litter', async () => {
+test('a failed write leaves the old file and no litter [R7]', async () => {
   mkdirSync(join(folder, 'target', 'in the way'), { recursive: true })
   await expect(writeFileAtomic(join(folder, 'target'), 'x')).rejects.toThrow('EISDIR')
   expect(readdirSync(folder)).toEqual(['target'])
@@ -46,7 +46,7 @@ test('of many creators exactly one creates, and nobody sees half a file', async 
   expect(readdirSync(folder)).toEqual(['once'])
 })
 
-test('three racing processes never tear a file', async () => {
+test('three racing processes never tear a file [R7]', async () => {
   const path = join(folder, 'raced')
   await writeFileAtomic(path, 'x'.repeat(100_000))
   const program = `

@@ -212,7 +212,12 @@ async function disown({ runtime, output }: Context, given: string): Promise<numb
     })
   }
   const worker = await runtime.registerWorker('command', { concurrency: 1 })
-  const taker = { workerId: worker.id, leaseMs: runtime.leaseMs, attemptId: newAttemptId(runtime.random) }
+  const taker = {
+    workerId: worker.id,
+    leaseMs: runtime.leaseMs,
+    attemptId: newAttemptId(runtime.random),
+    mark: runtime.random.hex(16),
+  }
   const ended = await runtime.store.apply(disownRun, held, taker, `the operator (process ${process.pid})`)
   await worker.stop()
   if (ended === undefined)

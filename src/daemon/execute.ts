@@ -119,8 +119,9 @@ function failedToStart(message: string, at: number): CommandEnd {
 async function settle(executor: Executor, ref: AttemptRef, folder: string, outcome: CommandOutcome): Promise<void> {
   if (outcome.kind === 'unreachable') return
   if (outcome.kind === 'never-started') {
+    // The folder stays: its fence is what keeps a paused worker, when it wakes, from starting the command after all.
     await untilStored(executor, () => executor.store.apply(requeueRun, ref))
-    return removeRemains(folder)
+    return
   }
   const reported = outcome.kind === 'ended' ? outcomeOfEnd(outcome.end) : outcomeOfCutOff(outcome.output)
   const run = await finish(executor, ref, reported)

@@ -224,7 +224,7 @@ export async function registerThisProcess(options: WorkerOptions): Promise<Worke
   const identity = processIdentity()
   if (identity === undefined)
     throw new HoldfastError('processes/no-identity', 'this process cannot be identified', {
-      remedy: 'check that /proc is mounted',
+      remedy: 'check that /proc is mounted and that the process has file handles left (ulimit -n)',
     })
   const worker: NewWorker = { id: newWorkerId(random), kind, home, identity }
   let registered = await store.apply(registerWorker, worker)

@@ -14,7 +14,7 @@ test.each([
     { ...plain, exitCode: 0, stopped: { why: 'lease-lost', afterMs: 12 } as const },
     'stopped because its worker lost the claim',
   ],
-])('%j is told as "%s"', (end, sentence) => {
+])('%j is told as "%s" [R1]', (end, sentence) => {
   expect(describeEnd(end)).toBe(sentence)
 })
 

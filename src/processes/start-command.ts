@@ -95,7 +95,7 @@ async function spawnSupervisor(folder: string, mark: string, options: StartOptio
 
 const cannotStart = (cause: unknown) =>
   new HoldfastError('processes/cannot-start', 'the supervisor of a command could not be started', {
-    remedy: 'check the limits on processes and memory of this machine',
+    remedy: 'check the limits on open files (ulimit -n), processes and memory',
     retry: { afterMs: 1_000 },
     cause,
   })

@@ -1,7 +1,8 @@
 import { sleep, systemClock as clock } from '../base/clock.ts'
 import { ensureFolder } from '../base/files.ts'
+import { cgroupFor, findOwnCgroup, removeCgroup } from './cgroup.ts'
 import { claimOwner, hasStarting, readCommand, readEnd, type Owner } from './attempt-folder.ts'
-import { judgeProcess, signalProcess, type ProcessIdentity } from './identity.ts'
+import { judgeProcess, signalProcess, thisPlace, type ProcessIdentity } from './identity.ts'
 import { readPartialOutput } from './output.ts'
 import { STOP_SIGNALS, type Outcome, type Supervised } from './supervised.ts'
 import { killAll, type Trail } from './trail.ts'
@@ -22,7 +23,14 @@ export async function takeOver(folder: string, by: string, { mark }: { readonly 
   if (owner.kind === 'supervisor') return fromSupervisor(folder, owner)
   // A power loss can take away the name of an owner whose intent is on disk.
   if (hasStarting(folder)) return cutOff(folder, bareTrail(mark))
+  discardCgroup(mark)
   return { kind: 'never-started' }
+}
+
+/** A supervisor that died before it owned the folder may have made one, empty. */
+function discardCgroup(mark: string): void {
+  const own = findOwnCgroup()
+  if (own !== undefined) removeCgroup(cgroupFor(own, mark))
 }
 
 type SupervisorOwner = Extract<Owner, { kind: 'supervisor' }>
@@ -37,10 +45,16 @@ async function fromSupervisor(folder: string, owner: SupervisorOwner): Promise<R
 async function afterDeath(folder: string, owner: SupervisorOwner): Promise<Outcome> {
   const end = readEnd(folder)
   if (end !== undefined) return { kind: 'ended', end }
-  const trail = readCommand(folder)?.trail ?? { ...bareTrail(owner.mark), cgroup: owner.cgroup }
+  const trail = trailOf(folder, owner)
   if (hasStarting(folder)) return cutOff(folder, trail)
   await killAll(trail)
   return { kind: 'never-started' }
+}
+
+/** Process numbers of an earlier boot belong to strangers by now, and nothing has lived on. */
+function trailOf(folder: string, { identity, mark, cgroup }: SupervisorOwner): Trail {
+  if (identity.boot !== thisPlace().boot) return bareTrail(mark)
+  return readCommand(folder)?.trail ?? { ...bareTrail(mark), cgroup }
 }
 
 async function cutOff(folder: string, trail: Trail): Promise<Outcome> {

@@ -95,10 +95,16 @@ function briefly({ state, code, error, agent }: Run): Record<string, unknown> {
   return { state, agent, ...(code === null ? {} : { code, error }) }
 }
 
-/** A result that came too late to count: kept, visible, never applied. */
+/**
+ * A result that came too late to count: kept, visible, never applied. Not that of a worker whose processes another one
+ * took over, mark and all: it is the same result, and that one records it.
+ */
 export function* keepLateResult(attempt: AttemptRef, outcome: Outcome): Transition<void> {
   const kept = yield* run(sql`insert into late_results (attempt_id, run_id, outcome, arrived_at)
-    values (${attempt.id}, ${attempt.runId}, ${JSON.stringify(outcome)}, ${now}) on conflict do nothing`)
+    select mine.id, mine.run_id, ${JSON.stringify(outcome)}, ${now} from attempts mine
+    where mine.id = ${attempt.id} and not exists (select 1 from attempts taker
+      where taker.run_id = mine.run_id and taker.mark = mine.mark and taker.fence > mine.fence)
+    on conflict do nothing`)
   if (kept === 1) yield* record({ type: 'run.late_result', runId: attempt.runId, data: { state: outcome.state } })
 }
 

@@ -53,6 +53,8 @@ export interface Taker {
   readonly workerId: WorkerId
   readonly leaseMs: number
   readonly attemptId: AttemptId
+  /** A mark of its own when the old processes cannot be taken over with the run. */
+  readonly mark?: string
 }
 
 /**
@@ -75,7 +77,11 @@ export function* takeOverRun(
   yield* run(
     sql`update attempts set ended_at = ${now}, outcome = 'superseded' where id = ${old.id} and ended_at is null`,
   )
-  const holder = { workerId: taker.workerId, leaseMs: taker.leaseMs, attempt: { id: taker.attemptId, mark: old.mark } }
+  const holder = {
+    workerId: taker.workerId,
+    leaseMs: taker.leaseMs,
+    attempt: { id: taker.attemptId, mark: taker.mark ?? old.mark },
+  }
   const attempt = yield* insertAttempt(taken, holder, old.slots)
   if (old.startingAt !== null)
     yield* run(sql`update attempts set starting_at = ${old.startingAt} where id = ${attempt.id}`)
@@ -103,7 +109,11 @@ function* groundHolds(old: Attempt, ground: TakeoverGround): Transition<boolean>
  * A person says that the owner, on a host that cannot be reached, is dead. Whatever its command did or did not do stays
  * unknown, so the run ends as lost and nothing is run again.
  */
-export function* disownRun(held: HeldAttempt, taker: Taker, by: string): Transition<Finish | undefined> {
+export function* disownRun(
+  held: HeldAttempt,
+  taker: Taker & { mark: string },
+  by: string,
+): Transition<Finish | undefined> {
   const claim = yield* takeOverRun(held, 'owner-dead', taker)
   if (claim === undefined) return undefined
   const error = `${by} said that its worker on ${held.identity.host} is dead; what its command did is not known`

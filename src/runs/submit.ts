@@ -91,14 +91,9 @@ function* countQueued(limit: number): Transition<number> {
 }
 
 /** What two submissions with one key must agree on: what was asked for, not from which shell or in whose name. */
-function submissionDigest({
-  agent,
-  request: { env: _, ...request },
-  parentThreadId,
-  notify,
-  priority,
-}: Submission): string {
-  return digestOf({ agent, request, parent: parentThreadId ?? null, notify: notify ?? true, priority: priority ?? 0 })
+function submissionDigest({ agent, request, parentThreadId, notify = true, priority = 0 }: Submission): string {
+  const asked = { ...request, env: undefined }
+  return digestOf({ agent, request: asked, parent: parentThreadId ?? null, notify, priority })
 }
 
 function requestText(request: RunRequest): string {

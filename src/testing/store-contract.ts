@@ -33,6 +33,10 @@ function* putTwoThenThrow(): Transition<never> {
   throw new Error('on purpose')
 }
 
+function* nothing(): Transition<number> {
+  return yield* run(sql`update capacity set used = 1 where scope = 'nobody'`)
+}
+
 /** A counter that only a serialised read-then-write gets right without a guard; the guard makes it right anyway. */
 function* increment(scope: string): Transition<number> {
   const changed = yield* one(noteRow, sql`update capacity set used = used + 1 where scope = ${scope} returning *`)
@@ -166,6 +170,18 @@ export const storeContract: readonly StoreCase[] = [
         await writer.apply(put, writer === mine ? 'mine' : 'other', 1)
         await heard
       }
+    },
+  },
+  {
+    title: 'a transition that changes nothing wakes nobody',
+    async check(open) {
+      const store = await open()
+      let heard = 0
+      const stop = store.onChange(() => (heard += 1))
+      assert.equal(await store.apply(nothing), 0)
+      await store.apply(put, 'x', 1)
+      assert.equal(heard, 1)
+      stop()
     },
   },
   {

@@ -89,10 +89,23 @@ export class Connection {
     return query.read(runStatement(prepared.statement, query, at))
   }
 
+  /** Rows changed by this connection so far. */
+  changes(): unknown {
+    return this.ask('select total_changes()')
+  }
+
   /** For pragmas and other small questions: the first column of the first row. */
   ask(text: string): unknown {
     const row = this.#prepareText(text).statement.get()
     return row === undefined ? undefined : Object.values(row)[0]
+  }
+
+  /**
+   * Writes the whole log back into the database, synced. False when a reader with an older view prevents it: SQLite
+   * says that in its answer, not by an error.
+   */
+  checkpoint(): boolean {
+    return this.ask('pragma wal_checkpoint(full)') === 0
   }
 
   close(): void {

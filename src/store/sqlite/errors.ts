@@ -1,3 +1,6 @@
+import { statfsSync } from 'node:fs'
+import { dirname } from 'node:path'
+
 import { HoldfastError } from '../../base/errors.ts'
 
 /** SQLite's primary result codes that we tell apart; extended codes carry them in the low byte. */
@@ -10,6 +13,9 @@ const FULL = 13
 const CANTOPEN = 14
 const CONSTRAINT = 19
 const NOTADB = 26
+
+/** One page of shared memory and one of the log do not fit any more. */
+const FULL_BELOW_BYTES = 64 * 1024
 
 export function resultCode(error: unknown): number | undefined {
   const code = (error as { errcode?: unknown } | null)?.errcode
@@ -26,14 +32,25 @@ export const isFull = (error: unknown): boolean => resultCode(error) === FULL
 
 /** What went wrong in words that say what to do; anything that is not SQLite's passes unchanged. */
 export function explain(error: unknown, path: string): unknown {
-  const code = resultCode(error)
-  if (code === undefined || error instanceof HoldfastError) return error
+  const reported = resultCode(error)
+  if (reported === undefined || error instanceof HoldfastError) return error
+  // A full disk also shows as an I/O error, where SQLite cannot make its shared memory or its log.
+  const code = reported === IOERR && isDiskFull(path) ? FULL : reported
   const [name, message, remedy] = sentence(code, path, (error as Error).message)
   return new HoldfastError(name, message, {
     remedy,
     cause: error,
     ...(code === BUSY || code === LOCKED ? { retry: { afterMs: 1_000 } } : {}),
   })
+}
+
+function isDiskFull(path: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(dirname(path))
+    return bavail * bsize < FULL_BELOW_BYTES
+  } catch {
+    return false
+  }
 }
 
 function sentence(code: number, path: string, message: string): [code: string, message: string, remedy: string] {

@@ -32,6 +32,8 @@ type Mode = 'plain' | 'savepoints' | 'one by one'
 
 type Performed =
   | { readonly kind: 'committed' }
+  /** No row changed: nothing to sync, nobody to wake. */
+  | { readonly kind: 'unchanged' }
   | { readonly kind: 'undone'; readonly error: unknown; readonly next?: Mode }
   /** The commit was asked for and failed. */
   | { readonly kind: 'unknown'; readonly error: unknown; readonly batch: number; readonly settle: () => void }
@@ -108,6 +110,7 @@ export class GroupCommit {
     if (connection === undefined) return
     let performed = this.#perform(connection, members, mode)
     if (performed.kind === 'unknown') performed = this.#lookUp(performed)
+    if (performed.kind === 'unchanged') return
     if (performed.kind === 'committed') return this.#options.onCommit()
     if (performed.kind === 'unknown') return rejectAll(members, unknownCommit(performed.error, this.#options.path))
     if (performed.next === undefined || mode === 'one by one') {
@@ -138,12 +141,15 @@ export class GroupCommit {
   #perform(connection: Connection, members: Member[], mode: Mode): Performed {
     const settled: (() => void)[] = []
     const until = this.#options.clock.monotonicMs() + LIMITS.batchMs
+    const changesBefore = connection.changes()
+    let changed = true
     try {
       for (const member of members) {
         settled.push(mode === 'savepoints' ? this.#runInSavepoint(connection, member) : runMember(connection, member))
         if (this.#options.clock.monotonicMs() > until) break
       }
-      this.#markBatch(connection, ++this.#batch)
+      changed = connection.changes() !== changesBefore
+      if (changed) this.#markBatch(connection, ++this.#batch)
     } catch (error) {
       const lost = !connection.inTransaction
       connection.rollback()
@@ -152,6 +158,11 @@ export class GroupCommit {
     }
     this.#waiting.unshift(...members.splice(settled.length))
     const settle = () => settled.forEach((answer) => answer())
+    if (!changed) {
+      connection.rollback()
+      settle()
+      return { kind: 'unchanged' }
+    }
     try {
       connection.commit()
     } catch (error) {
@@ -190,10 +201,8 @@ export class GroupCommit {
    */
   #lookUp(failed: Extract<Performed, { kind: 'unknown' }>): Performed {
     try {
-      this.#connection?.close()
-      this.#connection = undefined
-      this.#connection = this.#options.open()
-      const connection = this.#connection
+      this.#disconnect()
+      const connection = (this.#connection = this.#options.open())
       const found = connection.look(
         first(batchRow, sql`select batch from writers where id = ${this.#writer}`),
         connection.instant(),
@@ -202,12 +211,19 @@ export class GroupCommit {
         if (!isFull(failed.error)) this.#seal(connection, failed.batch)
         return { kind: 'undone', error: failed.error, next: 'one by one' }
       }
-      connection.script('pragma wal_checkpoint(full)')
+      if (!connection.checkpoint()) return failed
       failed.settle()
       return { kind: 'committed' }
     } catch {
+      // Half a seal would keep the write lock from everybody.
+      this.#disconnect()
       return failed
     }
+  }
+
+  #disconnect(): void {
+    this.#connection?.close()
+    this.#connection = undefined
   }
 
   /** The batch is not there now; a later commit of ours makes sure that no recovery of the log brings it back. */

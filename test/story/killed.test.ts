@@ -1,0 +1,175 @@
+import { describe, expect, test } from 'vitest'
+
+import { Installation, processesWith, supervisorsOf, until } from '../support/holdfast.ts'
+
+const started = (place: Installation, id: string) =>
+  until('the command is running', () => Promise.resolve(processesWith(`HOLDFAST_RUN=${id}`).length > 0 || undefined))
+const gone = (id: string) =>
+  until('no process is left', () => Promise.resolve(processesWith(`HOLDFAST_RUN=${id}`).length === 0 || undefined))
+const finishes = async (place: Installation, id: string) =>
+  (await place.json<{ type: string }[]>(['runs', 'events', id])).filter(({ type }) => type === 'run.finished').length
+
+describe('somebody is killed with -9 while a command runs', () => {
+  test('the daemon: its command goes on, and the next daemon records the end once [runs/paid-work-kept] [runs/one-terminal]', async () => {
+    const place = new Installation()
+    const daemon = await place.up()
+    const id = await place.detach(...place.append('a', 1_500))
+    await started(place, id)
+    daemon.kill('SIGKILL')
+    await daemon.ended
+    await place.up()
+    const run = await place.reaches(id, 'succeeded')
+    expect(run).toMatchObject({ attempt: 2, result: { exitCode: 0, stdout: { head: 'appended a\n' } } })
+    expect(place.effects()).toEqual(['a'])
+    expect(await finishes(place, id)).toBe(1)
+  })
+
+  test('the daemon, and the command ends before the next one starts: the finished result is not lost [runs/paid-work-kept]', async () => {
+    const place = new Installation()
+    const daemon = await place.up()
+    const id = await place.detach(...place.append('b', 600))
+    await started(place, id)
+    daemon.kill('SIGKILL')
+    await daemon.ended
+    await gone(id)
+    expect(place.effects()).toEqual(['b'])
+    expect((await place.show(id)).state).toBe('running')
+    await place.up()
+    expect(await place.reaches(id, 'succeeded')).toMatchObject({ result: { exitCode: 0 } })
+    expect(place.effects()).toEqual(['b'])
+  })
+
+  test('the foreground holdfast run: a daemon takes its command up', async () => {
+    const place = new Installation()
+    const front = place.start(['run', '--', ...place.append('c', 1_500)])
+    const { id } = await until(
+      'the run is stored',
+      async () => (await place.json<{ id: string }[]>(['runs', 'list']))[0],
+    )
+    await started(place, id)
+    front.kill('SIGKILL')
+    await front.ended
+    await place.up()
+    await place.reaches(id, 'succeeded')
+    expect(place.effects()).toEqual(['c'])
+    expect(await finishes(place, id)).toBe(1)
+  })
+
+  test('the supervisor: the run ends as lost, nothing is run again, no process is left [control/stop-means-stopped]', async () => {
+    const place = new Installation()
+    await place.up()
+    const id = await place.detach('sh', '-c', `(setsid sleep 300 &) ; ${place.append('d').join(' ')} ; sleep 300`)
+    await until('the effect happened', () => Promise.resolve(place.effects().length > 0 || undefined))
+    for (const { pid } of supervisorsOf(place.home)) process.kill(pid, 'SIGKILL')
+    expect(await place.reaches(id, 'failed')).toMatchObject({ code: 'lost', attempt: 1 })
+    expect(processesWith(`HOLDFAST_RUN=${id}`)).toEqual([])
+    expect(place.effects()).toEqual(['d'])
+  })
+
+  test('daemon and supervisor together: the next daemon ends the run as lost and accounts for every process', async () => {
+    const place = new Installation()
+    const daemon = await place.up()
+    const id = await place.detach('sh', '-c', `${place.append('e').join(' ')} ; sleep 300`)
+    await until('the effect happened', () => Promise.resolve(place.effects().length > 0 || undefined))
+    daemon.kill('SIGKILL')
+    for (const { pid } of supervisorsOf(place.home)) process.kill(pid, 'SIGKILL')
+    await daemon.ended
+    await place.up()
+    expect(await place.reaches(id, 'failed')).toMatchObject({ code: 'lost' })
+    expect(processesWith(`HOLDFAST_RUN=${id}`)).toEqual([])
+    expect(place.effects()).toEqual(['e'])
+    expect(await finishes(place, id)).toBe(1)
+  })
+
+  test('the daemon after cancel was requested: the next one ends the run cancelled, its processes dead [runs/cancel-is-final]', async () => {
+    const place = new Installation()
+    const daemon = await place.up()
+    const id = await place.detach('sleep', '300')
+    await started(place, id)
+    daemon.kill('SIGKILL')
+    await daemon.ended
+    expect((await place.run(['runs', 'cancel', '--no-wait', id])).code).toBe(0)
+    await place.up()
+    await place.reaches(id, 'cancelled')
+    expect(processesWith(`HOLDFAST_RUN=${id}`)).toEqual([])
+  })
+
+  test('the daemon, and nobody starts another: runs cancel stops the orphan by itself', async () => {
+    const place = new Installation()
+    const daemon = await place.up()
+    const id = await place.detach('sleep', '300')
+    await started(place, id)
+    daemon.kill('SIGKILL')
+    await daemon.ended
+    expect((await place.run(['runs', 'cancel', id])).code).toBe(0)
+    expect((await place.show(id)).state).toBe('cancelled')
+    expect(processesWith(`HOLDFAST_RUN=${id}`)).toEqual([])
+  })
+
+  test('a foreground run that was still waiting for its slot: it ends, and nobody executes it', async () => {
+    const place = new Installation()
+    const first = place.start(['run', '--thread', 'one', '--', 'sleep', '300'])
+    const running = await until(
+      'it runs',
+      async () => (await place.json<{ id: string; state: string }[]>(['runs', 'list', '--state', 'running']))[0],
+    )
+    const second = place.start(['run', '--thread', 'one', '--', ...place.append('never')])
+    const waiting = await until(
+      'it waits',
+      async () => (await place.json<{ id: string }[]>(['runs', 'list', '--state', 'queued']))[0],
+    )
+    second.kill('SIGKILL')
+    await second.ended
+    await place.run(['runs', 'cancel', running.id])
+    await first.ended
+    await place.up()
+    expect(await place.reaches(waiting.id, 'failed')).toMatchObject({ code: 'lost' })
+    expect(place.effects()).toEqual([])
+  })
+})
+
+describe('a daemon is asked to stop', () => {
+  test('SIGTERM drains: what ends in time ends here, the rest is handed over and goes on', async () => {
+    const place = new Installation()
+    const daemon = await place.up()
+    const short = await place.detach(...place.append('short', 300))
+    const long = await place.detach(...place.append('long', 6_000))
+    await started(place, short)
+    await started(place, long)
+    daemon.kill('SIGTERM')
+    await place.reaches(short, 'succeeded')
+    daemon.kill('SIGTERM')
+    expect((await daemon.ended).code).toBe(0)
+    expect(await place.show(long)).toMatchObject({ state: 'running' })
+    await place.up()
+    await place.reaches(long, 'succeeded')
+    expect(place.effects().toSorted()).toEqual(['long', 'short'])
+  })
+})
+
+describe('a worker is paused beyond its lease', () => {
+  test('it is taken over, and when it comes back it changes nothing and nothing happens twice [runs/fenced]', async () => {
+    const first = new Installation({ lease: '1s' })
+    const second = new Installation({ lease: '1s', store: `sqlite:${first.home}/holdfast.db` })
+    const paused = await first.up()
+    const id = await first.detach(...first.append('once', 4_000))
+    await started(first, id)
+    paused.kill('SIGSTOP')
+    const taker = await second.up()
+    const isTaken = async () =>
+      (await second.json<{ type: string }[]>(['runs', 'events', id])).some(({ type }) => type === 'run.taken_over')
+        ? true
+        : undefined
+    await until('it is taken over', isTaken)
+    paused.kill('SIGCONT')
+    const run = await second.reaches(id, 'succeeded', 'failed', 'cancelled')
+    expect(run).toMatchObject({ state: 'succeeded', attempt: 2 })
+    expect(run.lateResults).toBeUndefined()
+    expect(first.effects()).toEqual(['once'])
+    expect(await finishes(second, id)).toBe(1)
+    for (const daemon of [paused, taker]) {
+      daemon.kill('SIGTERM')
+      expect((await daemon.ended).code).toBe(0)
+    }
+  })
+})

@@ -1,0 +1,179 @@
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import { onTestFinished } from 'vitest'
+
+import type { RunView } from '../../src/runs/view.ts'
+import { temporaryFolder } from './engines.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const PROGRAM = join(ROOT, 'bin', 'holdfast')
+const LEDGER = fileURLToPath(new URL('./ledger.mjs', import.meta.url))
+const NODE = process.execPath
+
+/** However noisy the machine, nothing here may take longer; a test that waits this long has failed. */
+const DEADLINE_MS = 60_000
+
+export interface Ended {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface Running {
+  readonly pid: number
+  readonly ended: Promise<Ended>
+  kill(signal: NodeJS.Signals): void
+  /** Resolves when standard output or error has had this text. */
+  said(text: string): Promise<void>
+}
+
+/** One installation, as its user has it: a home folder, the command line, and a ledger that counts effects. */
+export class Installation {
+  readonly home: string
+  readonly ledger: string
+  readonly #store: string | undefined
+
+  constructor(options: { readonly store?: string; readonly lease?: string } = {}) {
+    const folder = temporaryFolder()
+    this.home = join(folder, 'home')
+    this.ledger = join(folder, 'ledger.txt')
+    this.#store = options.store
+    if (options.lease !== undefined) this.#configure(folder, options.lease)
+  }
+
+  #config: string | undefined
+  #configure(folder: string, lease: string): void {
+    this.#config = join(folder, 'holdfast.config.json')
+    writeFileSync(this.#config, JSON.stringify({ lease }))
+  }
+
+  start(args: readonly string[], env: Record<string, string> = {}): Running {
+    const config = this.#config === undefined ? [] : ['--config', this.#config]
+    const store = this.#store === undefined ? {} : { HOLDFAST_STORE: this.#store }
+    return startProcess(PROGRAM, [...config, ...args], { HOLDFAST_HOME: this.home, ...store, ...env })
+  }
+
+  run(args: readonly string[], env: Record<string, string> = {}): Promise<Ended> {
+    return this.start(args, env).ended
+  }
+
+  async json<T>(args: readonly string[]): Promise<T> {
+    const { code, stdout, stderr } = await this.run(['--json', ...args])
+    try {
+      return JSON.parse(stdout) as T
+    } catch {
+      throw new Error(`no JSON from ${args.join(' ')} (exit ${code}): ${stdout}${stderr}`)
+    }
+  }
+
+  async up(): Promise<Running> {
+    const daemon = this.start(['up'])
+    await daemon.said('holdfast: up:')
+    return daemon
+  }
+
+  async detach(...command: readonly string[]): Promise<string> {
+    return (await this.json<RunView>(['run', '--detach', '--', ...command])).id
+  }
+
+  show(id: string): Promise<RunView> {
+    return this.json<RunView>(['runs', 'show', id])
+  }
+
+  /** A command that appends to the ledger after a while. */
+  append(entry: string, delayMs = 0): readonly string[] {
+    return [NODE, LEDGER, 'append', this.ledger, entry, String(delayMs)]
+  }
+
+  effects(): string[] {
+    return existsSync(this.ledger) ? readFileSync(this.ledger, 'utf8').split('\n').filter(Boolean) : []
+  }
+
+  /** Waits until the run is in one of these states. */
+  async reaches(id: string, ...states: readonly string[]): Promise<RunView> {
+    return until(`${id} is ${states.join(' or ')}`, async () => {
+      const run = await this.show(id)
+      return states.includes(run.state) ? run : undefined
+    })
+  }
+}
+
+export function startProcess(program: string, args: readonly string[], env: Record<string, string>): Running {
+  const inherited = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '/' }
+  const child = spawn(program, args, { cwd: ROOT, env: { ...inherited, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const output = collect(child)
+  return {
+    pid: child.pid!,
+    ended: new Promise((resolve, reject) => {
+      child.once('error', reject)
+      child.once('close', (code) => resolve({ code, ...output }))
+    }),
+    kill: (signal) => void child.kill(signal),
+    said: (text) =>
+      until(`"${text}" is said`, () =>
+        Promise.resolve(`${output.stdout}${output.stderr}`.includes(text) || undefined),
+      ).then(() => {}),
+  }
+}
+
+function collect(child: ChildProcess): { stdout: string; stderr: string } {
+  const output = { stdout: '', stderr: '' }
+  child.stdout?.on('data', (chunk: Buffer) => (output.stdout += chunk.toString()))
+  child.stderr?.on('data', (chunk: Buffer) => (output.stderr += chunk.toString()))
+  return output
+}
+
+/** Looks again until there is an answer; a deadline, not a sleep, decides that there is none. */
+export async function until<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
+  const deadline = performance.now() + DEADLINE_MS
+  for (;;) {
+    const found = await look()
+    if (found !== undefined) return found
+    if (performance.now() > deadline) throw new Error(`waited in vain until ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+interface Process {
+  readonly pid: number
+  readonly command: string
+}
+
+/** Living processes that carry this text in their environment: what a run left behind, however it forked. */
+export function processesWith(text: string): Process[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((name) => readProcess(Number(name), text))
+    .filter((found) => found !== undefined)
+}
+
+function readProcess(pid: number, text: string): Process | undefined {
+  try {
+    if (!readFileSync(`/proc/${pid}/environ`, 'utf8').includes(text)) return undefined
+    if (/^\d+ \(.*\) [ZX]/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))) return undefined
+    return { pid, command: readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim() }
+  } catch {
+    return undefined
+  }
+}
+
+/** The supervisors of commands under this home folder. */
+export function supervisorsOf(home: string): Process[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((name) => ({ pid: Number(name), command: commandLine(name) }))
+    .filter(({ command }) => command.includes('supervisor-main') && command.includes(home))
+}
+
+function commandLine(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+  } catch {
+    return ''
+  }
+}
