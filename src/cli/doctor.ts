@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 
-import { examine } from '../daemon/examine.ts'
-import type { Finding } from '../daemon/examine.ts'
+import { examine } from '../workers/examine.ts'
+import type { Finding } from '../workers/examine.ts'
 import { describeError } from '../base/errors.ts'
 import { withRuntime } from './context.ts'
 import { readEnvironment } from './environment.ts'

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 
 import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
-import type { Worker } from '../daemon/worker.ts'
+import type { Worker } from '../workers/worker.ts'
 import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
 import { EXIT } from './exit-code.ts'

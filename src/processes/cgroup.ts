@@ -29,13 +29,31 @@ export function findOwnCgroup(): string | undefined {
   }
 }
 
-export const cgroupFor = (own: string, mark: string) => join(own, `holdfast-${mark}`)
+/** The cgroup that we live in, and the one for a command: below it, and of this supervisor alone. */
+export interface CgroupPlan {
+  readonly own: string
+  /** Two supervisors that race for one attempt must not remove each other's, hence the number in its name. */
+  readonly forCommand: string
+}
+
+/** To be asked once and early: while we are stepping through the command's cgroup, that looks like our own. */
+export function planCgroup(mark: string): CgroupPlan | undefined {
+  const own = findOwnCgroup()
+  return own === undefined ? undefined : { own, forCommand: join(own, `holdfast-${mark}-${process.pid}`) }
+}
+
+/** Removes what supervisors left that died, or lost the race, before they started anything; one in use stays. */
+export function removeUnusedCgroups(mark: string): void {
+  const own = findOwnCgroup()
+  const names = own === undefined ? [] : readdirSync(own).filter((name) => name.startsWith(`holdfast-${mark}-`))
+  for (const name of names) removeCgroup(join(own ?? '', name))
+}
 
 /**
  * Creates the cgroup and proves that we can move in and out again. The first move may wait some 10 ms for the kernel's
  * readers (RCU), so it is made asynchronously, beside the syncing of `starting.json`. Returns why not.
  */
-export async function prepareCgroup(own: string, cgroup: string): Promise<string | undefined> {
+export async function prepareCgroup({ own, forCommand: cgroup }: CgroupPlan): Promise<string | undefined> {
   try {
     mkdirSync(cgroup)
     if (!existsSync(join(cgroup, 'cgroup.kill'))) throw new Error('the kernel is older than 5.14, without cgroup.kill')
@@ -52,8 +70,8 @@ export async function prepareCgroup(own: string, cgroup: string): Promise<string
  * A process inherits the cgroup of its parent at birth. So we step in, spawn, and step out: unlike with a wrapping
  * shell there is no instant in which the command is outside, and its environment and exit status pass untouched.
  */
-export function inCgroup<T>(own: string, cgroup: string, spawn: () => T): T {
-  writeFileSync(join(cgroup, 'cgroup.procs'), '0')
+export function inCgroup<T>({ own, forCommand }: CgroupPlan, spawn: () => T): T {
+  writeFileSync(join(forCommand, 'cgroup.procs'), '0')
   try {
     return spawn()
   } finally {

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { cgroupFor, findOwnCgroup, inCgroup, prepareCgroup, removeCgroup } from './cgroup.ts'
+import { inCgroup, prepareCgroup, removeCgroup, type CgroupPlan } from './cgroup.ts'
 import type { Containment, ContainmentChoice, ContainmentKind } from './command.ts'
 import { enterNamespace, openNamespace, type Namespace } from './pid-namespace.ts'
 import { readProcess } from './process-table.ts'
@@ -28,20 +28,24 @@ export interface Enclosure {
   discard(): void
 }
 
+/** For which command, and with what. */
+export interface Wanted {
+  readonly mark: string
+  readonly cwd: string
+  readonly cgroup: CgroupPlan | undefined
+}
+
 const ORDER: Record<'linux' | 'elsewhere', readonly ContainmentKind[]> = {
   linux: ['cgroup', 'pid-namespace', 'mark'],
   elsewhere: ['group'],
 }
 
 /** The best that this machine allows. In a forced choice that is not possible every launch is refused. */
-export async function openEnclosure(
-  { containment: choice, mark }: { readonly containment: ContainmentChoice; readonly mark: string },
-  cwd: string,
-): Promise<Enclosure> {
+export async function openEnclosure(choice: ContainmentChoice, wanted: Wanted): Promise<Enclosure> {
   const order = process.platform === 'linux' ? ORDER.linux : ORDER.elsewhere
   const refusals: string[] = []
   for (const kind of choice === 'auto' ? order : [choice]) {
-    const opened = await OPENERS[kind](mark, cwd, refusals)
+    const opened = await OPENERS[kind](wanted, refusals)
     if (typeof opened !== 'string') return opened
     refusals.push(`no ${kind}: ${opened}`)
   }
@@ -54,33 +58,32 @@ const impossible = (kind: ContainmentKind, detail: string): Enclosure => ({
   discard: () => {},
 })
 
-type Opener = (mark: string, cwd: string, refusals: readonly string[]) => Promise<Enclosure | string>
+type Opener = (wanted: Wanted, refusals: readonly string[]) => Promise<Enclosure | string>
 
 const OPENERS: Record<ContainmentKind, Opener> = {
   cgroup: openCgroup,
   'pid-namespace': openPidNamespace,
   // What left its group and session, lost its parent and cleared its environment is not found: the price of no help.
-  mark: async (mark, _, refusals) =>
+  mark: async ({ mark }, refusals) =>
     bare({ kind: 'mark', detail: because('found by environment mark', refusals) }, mark),
-  group: async (mark) => bare({ kind: 'group', detail: 'process group, then a sweep by environment mark' }, mark),
+  group: async ({ mark }) => bare({ kind: 'group', detail: 'process group, then a sweep by environment mark' }, mark),
 }
 
 const because = (what: string, refusals: readonly string[]) => [what, ...refusals].join('; ')
 
-async function openCgroup(mark: string): Promise<Enclosure | string> {
-  const own = findOwnCgroup()
-  if (own === undefined) return 'no cgroup version 2 tree is mounted'
-  const cgroup = cgroupFor(own, mark)
-  const refusal = await prepareCgroup(own, cgroup)
+async function openCgroup({ mark, cgroup }: Wanted): Promise<Enclosure | string> {
+  if (cgroup === undefined) return 'no cgroup version 2 tree is mounted'
+  const refusal = await prepareCgroup(cgroup)
   if (refusal !== undefined) return refusal
+  const { own, forCommand } = cgroup
   return {
     containment: { kind: 'cgroup', detail: `cgroup version 2 below ${own}` },
-    launch: (launch) => start(launch, { mark, cgroup }, (begin) => inCgroup(own, cgroup, begin)),
-    discard: () => removeCgroup(cgroup),
+    launch: (launch) => start(launch, { mark, cgroup: forCommand }, (begin) => inCgroup(cgroup, begin)),
+    discard: () => removeCgroup(forCommand),
   }
 }
 
-async function openPidNamespace(mark: string, cwd: string, refusals: readonly string[]): Promise<Enclosure | string> {
+async function openPidNamespace({ mark, cwd }: Wanted, refusals: readonly string[]): Promise<Enclosure | string> {
   const namespace = await openNamespace(mark, cwd)
   if (typeof namespace === 'string') return namespace
   return {

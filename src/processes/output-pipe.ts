@@ -36,7 +36,7 @@ async function openPipesElsewhere(): Promise<OutputPipes> {
 }
 
 async function openPipesIn(folder: string): Promise<OutputPipes> {
-  const paths = [join(folder, 'stdout.pipe'), join(folder, 'stderr.pipe')] as const
+  const paths = ['stdout', 'stderr'].map((name) => join(folder, `${name}-${process.pid}.pipe`)) as [string, string]
   try {
     await promisify(execFile)('mkfifo', ['-m', '600', ...paths])
     return { stdout: openBothEnds(paths[0]), stderr: openBothEnds(paths[1]) }

@@ -3,7 +3,7 @@ import { closeSync, existsSync } from 'node:fs'
 import { sleep, systemClock as clock } from '../base/clock.ts'
 import { errorCode } from '../base/files.ts'
 import { claimOwner, readSpec, spillPath, writeCommand, writeEnd, writeStarting } from './attempt-folder.ts'
-import { cgroupFor, findOwnCgroup } from './cgroup.ts'
+import { planCgroup } from './cgroup.ts'
 import type { CommandEnd, OutputText, StopReason, StoredSpec, StreamName } from './command.ts'
 import { processIdentity } from './identity.ts'
 import { openEnclosure, type Enclosure, type Launched } from './launch.ts'
@@ -29,11 +29,18 @@ type Status = Pick<CommandEnd, 'exitCode' | 'signal' | 'spawnError' | 'stopped' 
 export async function supervise(folder: string, stop: Stop): Promise<void> {
   const spec = readSpec(folder)
   if (spec === undefined) return
-  // Neither touches the world outside, so they need not wait until the folder is ours: that saves up to 10 ms.
-  const preparing = Promise.all([openEnclosure(spec, existsSync(spec.cwd) ? spec.cwd : '/'), openOutputPipes(folder)])
-  if (!(await own(folder, spec))) return (await preparing)[0].discard()
+  const cgroup = planCgroup(spec.mark)
+  const cwd = existsSync(spec.cwd) ? spec.cwd : '/'
+  // Neither touches the world outside or another supervisor, so they need not wait until the folder is ours. The pipes
+  // come first: what makes them should not be born while we are in the command's cgroup.
+  const preparing = [
+    openOutputPipes(folder),
+    openEnclosure(spec.containment, { mark: spec.mark, cwd, cgroup }),
+  ] as const
+  const ready = Promise.all(preparing)
+  if (!(await own(folder, spec, cgroup?.forCommand ?? null))) return (await preparing[1]).discard()
   await writeStarting(folder, clock.now())
-  const [enclosure, pipes] = await preparing
+  const [pipes, enclosure] = await ready
   const startedAt = clock.now()
   const output = {
     stdout: watchStream(folder, spec, pipes, 'stdout'),
@@ -47,12 +54,10 @@ export async function supervise(folder: string, stop: Stop): Promise<void> {
   await Promise.race([Promise.all([output.stdout.flushed(), output.stderr.flushed()]), sleep(clock, patienceMs)])
 }
 
-async function own(folder: string, spec: StoredSpec): Promise<boolean> {
-  const identity = processIdentity(process.pid, spec.place)
+async function own(folder: string, { mark, place }: StoredSpec, cgroup: string | null): Promise<boolean> {
+  const identity = processIdentity(process.pid, place)
   if (identity === undefined) return false
-  const base = findOwnCgroup()
-  const cgroup = base === undefined ? null : cgroupFor(base, spec.mark)
-  return (await claimOwner(folder, { kind: 'supervisor', identity, mark: spec.mark, cgroup })).won
+  return (await claimOwner(folder, { kind: 'supervisor', identity, mark, cgroup })).won
 }
 
 interface Attempt {
@@ -103,9 +108,12 @@ async function launchInside(enclosure: Enclosure, { spec, stop, pipes }: Attempt
   } catch (error) {
     const code = errorCode(error) ?? 'ENOTSUP'
     const why = error instanceof Error ? error.message : code
-    return refused(code === 'ENOENT' ? 127 : 126, code, `cannot be started: ${spec.argv[0]} (${why})`)
+    return refused(isMissing(error) ? 127 : 126, code, `cannot be started: ${spec.argv[0]} (${why})`)
   }
 }
+
+const isMissing = (error: unknown) =>
+  errorCode(error) === 'ENOENT' && String((error as NodeJS.ErrnoException).syscall).startsWith('spawn')
 
 const refused = (exitCode: number, code: string, message: string): Status => ({
   exitCode,

@@ -1,6 +1,6 @@
 import { sleep, systemClock as clock } from '../base/clock.ts'
 import { ensureFolder } from '../base/files.ts'
-import { cgroupFor, findOwnCgroup, removeCgroup } from './cgroup.ts'
+import { removeUnusedCgroups } from './cgroup.ts'
 import { claimOwner, hasStarting, readCommand, readEnd, type Owner } from './attempt-folder.ts'
 import { judgeProcess, signalProcess, thisPlace, type ProcessIdentity } from './identity.ts'
 import { readPartialOutput } from './output.ts'
@@ -23,14 +23,8 @@ export async function takeOver(folder: string, by: string, { mark }: { readonly 
   if (owner.kind === 'supervisor') return fromSupervisor(folder, owner)
   // A power loss can take away the name of an owner whose intent is on disk.
   if (hasStarting(folder)) return cutOff(folder, bareTrail(mark))
-  discardCgroup(mark)
+  removeUnusedCgroups(mark)
   return { kind: 'never-started' }
-}
-
-/** A supervisor that died before it owned the folder may have made one, empty. */
-function discardCgroup(mark: string): void {
-  const own = findOwnCgroup()
-  if (own !== undefined) removeCgroup(cgroupFor(own, mark))
 }
 
 type SupervisorOwner = Extract<Owner, { kind: 'supervisor' }>

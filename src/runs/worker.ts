@@ -6,7 +6,8 @@ import { all, first, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 
 /** A process that claims runs: the daemon, or a `holdfast run` in the foreground. */
-export type WorkerKind = 'daemon' | 'command'
+export const WORKER_KINDS = ['daemon', 'command'] as const
+export type WorkerKind = (typeof WORKER_KINDS)[number]
 
 /** Enough to tell this very process from any other that later gets its number. */
 export interface OwnerIdentity {
@@ -19,7 +20,7 @@ export interface OwnerIdentity {
 
 export const workerRow = row({
   id: text<WorkerId>(),
-  kind: oneOf(['daemon', 'command']),
+  kind: oneOf(WORKER_KINDS),
   home: text(),
   identity: json<OwnerIdentity>(),
   startedAt: integer,

@@ -1,25 +1,50 @@
-import { fork } from 'node:child_process'
+import { fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { findOwnCgroup, planCgroup } from '../../src/processes/cgroup.ts'
 import type { CommandSpec } from '../../src/processes/command.ts'
-import { judgeProcess, killProcess, type ProcessIdentity } from '../../src/processes/identity.ts'
+import {
+  judgeProcess,
+  killProcess,
+  processIdentity,
+  thisPlace,
+  type ProcessIdentity,
+} from '../../src/processes/identity.ts'
 import { startCommand } from '../../src/processes/start-command.ts'
 import { takeOver } from '../../src/processes/take-over.ts'
 import { sweepByMark } from '../../src/processes/trail.ts'
-import { availableModes, begin, codeCache, endOf, fixture, freshFolder, newMark, processesWith, seen, sh, specOf, within } from './support.ts'
+import {
+  availableModes,
+  begin,
+  codeCache,
+  endOf,
+  fixture,
+  freshFolder,
+  newMark,
+  processesWith,
+  seen,
+  sh,
+  specOf,
+  until,
+  within,
+} from './support.ts'
 
 const modes = await availableModes()
 
-/** Starts a command in a worker of its own, kills that worker, and returns the supervisor that it leaves behind. */
+/** Starts a command in a worker of its own, kills that worker with its whole group, and returns the supervisor. */
 async function orphanCommand(folder: string, spec: CommandSpec): Promise<ProcessIdentity> {
-  const worker = fork(fixture('worker.ts'), [folder, JSON.stringify(spec)], { env: { ...process.env, NODE_COMPILE_CACHE: codeCache } })
+  const env = { ...process.env, NODE_COMPILE_CACHE: codeCache }
+  const worker = fork(fixture('worker.ts'), [folder, JSON.stringify(spec)], { env, detached: true })
   const [identity] = (await within(10_000, once(worker, 'message'), 'the worker did not start')) as [ProcessIdentity]
-  worker.kill('SIGKILL')
+  process.kill(-(worker.pid ?? 0), 'SIGKILL')
   await once(worker, 'exit')
   return identity
 }
+
+const cgroupsOf = (mark: string) =>
+  modes.includes('cgroup') ? readdirSync(findOwnCgroup() ?? '').filter((name) => name.includes(mark)) : []
 
 describe.each(modes)('in containment %s', (containment) => {
   test('a killed supervisor is a cut off command with its output and without survivors', async () => {
@@ -30,7 +55,10 @@ describe.each(modes)('in containment %s', (containment) => {
     await away.promise
     killProcess(command.identity)
     const outcome = await within(5_000, command.ended, 'not settled')
-    expect(outcome).toMatchObject({ kind: 'cut-off', output: { stdout: { head: 'partial\n' }, stderr: { head: 'away\n' } } })
+    expect(outcome).toMatchObject({
+      kind: 'cut-off',
+      output: { stdout: { head: 'partial\n' }, stderr: { head: 'away\n' } },
+    })
     expect(processesWith(spec.mark)).toEqual([])
   })
 
@@ -43,13 +71,16 @@ describe.each(modes)('in containment %s', (containment) => {
       const outcome = await within(5_000, command.ended, 'not settled')
       expect(['never-started', 'cut-off']).toContain(outcome.kind)
       expect(processesWith(spec.mark)).toEqual([])
-      if (outcome.kind === 'never-started') expect(existsSync(proof)).toBe(false)
+      expect(outcome.kind === 'never-started' && existsSync(proof)).toBe(false)
+      expect(cgroupsOf(spec.mark)).toEqual([])
     }
   })
 
-  test('a killed worker does not cost the result: a taker finds the command alive and gets its end', async () => {
+  test('a killed worker does not cost the result: a taker finds the command alive and gets its end [runs/paid-work-kept]', async () => {
     const [folder, gate] = [freshFolder(), `${freshFolder()}.gate`]
-    const spec = specOf(sh('echo started; until [ -e "$1" ]; do sleep 0.02; done; echo finished; exit 5', gate), { containment })
+    const spec = specOf(sh('echo started; until [ -e "$1" ]; do sleep 0.02; done; echo finished; exit 5', gate), {
+      containment,
+    })
     const identity = await orphanCommand(folder, spec)
     expect(judgeProcess(identity)).toBe('alive')
     const remains = await takeOver(folder, 'taker', { mark: spec.mark })
@@ -74,7 +105,9 @@ describe.each(modes)('in containment %s', (containment) => {
   test('with worker and supervisor both killed, a taker kills the rest and says cut off', async () => {
     const folder = freshFolder()
     const spec = specOf(sh('echo started; sleep 60 & sleep 60'), { containment })
-    killProcess(await orphanCommand(folder, spec))
+    const supervisor = await orphanCommand(folder, spec)
+    killProcess(supervisor)
+    await until(() => judgeProcess(supervisor) === 'dead', 2_000, 'the supervisor is dead')
     const remains = await takeOver(folder, 'taker', { mark: spec.mark })
     expect(remains).toMatchObject({ kind: 'cut-off', output: { stdout: { head: 'started\n', spilledBytes: 8 } } })
     expect(processesWith(spec.mark)).toEqual([])
@@ -89,6 +122,13 @@ test('a folder that nobody owns is fenced: a late supervisor starts nothing', as
   expect(await late.ended).toEqual({ kind: 'never-started' })
   expect(existsSync(proof)).toBe(false)
   expect(JSON.parse(readFileSync(join(folder, 'owner.json'), 'utf8'))).toEqual({ kind: 'fenced', by: 'taker' })
+})
+
+test.skipIf(!modes.includes('cgroup'))('the empty cgroup of a supervisor that owned nothing is removed', async () => {
+  const mark = newMark()
+  mkdirSync(planCgroup(mark)?.forCommand ?? '')
+  expect(await takeOver(freshFolder(), 'taker', { mark })).toEqual({ kind: 'never-started' })
+  expect(cgroupsOf(mark)).toEqual([])
 })
 
 test('of a taker and a starting supervisor exactly one wins, whoever comes first', { timeout: 60_000 }, async () => {
@@ -109,13 +149,34 @@ test('of a taker and a starting supervisor exactly one wins, whoever comes first
   expect([...seenKinds].some((kind) => kind !== 'never-started')).toBe(true)
 })
 
-test('a second start in the same folder runs nothing twice', async () => {
-  const [folder, proof] = [freshFolder(), `${freshFolder()}.ran`]
-  const spec = specOf(sh('echo ran >> "$1"', proof))
-  const both = await Promise.all([startCommand(folder, spec, { codeCache }), startCommand(folder, spec, { codeCache })])
-  const outcomes = await Promise.all(both.map((command) => command.ended))
-  expect(outcomes.map((outcome) => endOf(outcome).exitCode)).toEqual([0, 0])
-  expect(readFileSync(proof, 'utf8')).toBe('ran\n')
+test('what an earlier boot left behind is cut off, and nobody who has its numbers now is touched', async () => {
+  const folder = freshFolder()
+  mkdirSync(folder)
+  // A group whose leader is gone: only the boot tells that it is not the command's.
+  const leader = spawn('/bin/sh', ['-c', 'sleep 60 & echo $!'], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] })
+  const [printed] = (await once(leader.stdout, 'data')) as [Buffer]
+  const stranger = processIdentity(Number(printed.toString()))
+  if (stranger === undefined || leader.exitCode === null) await once(leader, 'exit')
+  const identity = { ...thisPlace(), boot: 'an earlier one', pid: 1, startTime: 1 }
+  const trail = { mark: newMark(), since: 0, leader: { pid: leader.pid, startTime: 1 }, cgroup: null, holder: null }
+  const leave = (name: string, content: unknown) => writeFileSync(join(folder, name), JSON.stringify(content))
+  leave('owner.json', { kind: 'supervisor', identity, mark: trail.mark, cgroup: null })
+  leave('command.json', { startedAt: 1, trail, containment: { kind: 'mark', detail: '' } })
+  leave('starting.json', { at: 1 })
+  expect((await takeOver(folder, 'taker', trail)).kind).toBe('cut-off')
+  expect(stranger !== undefined && killProcess(stranger)).toBe(true)
+})
+
+test('several starts in the same folder run nothing twice and do not disturb each other', async () => {
+  for (let round = 0; round < 10; round += 1) {
+    const [folder, proof] = [freshFolder(), `${freshFolder()}.ran`]
+    const spec = specOf(sh('echo ran >> "$1"', proof))
+    const started = await Promise.all([1, 2, 3].map(() => startCommand(folder, spec, { codeCache })))
+    const outcomes = await Promise.all(started.map((command) => command.ended))
+    expect(outcomes.map((outcome) => endOf(outcome).exitCode)).toEqual([0, 0, 0])
+    expect(readFileSync(proof, 'utf8')).toBe('ran\n')
+    expect(cgroupsOf(spec.mark)).toEqual([])
+  }
 })
 
 test('a sweep by mark ends processes whose files are gone', async () => {

@@ -1,11 +1,21 @@
-import { chmodSync, writeFileSync } from 'node:fs'
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { readOutput } from '../../src/processes/output.ts'
 import { describeEnd } from '../../src/processes/command.ts'
-import { availableModes, begin, endOf, newMark, processesWith, run, sh, specOf } from './support.ts'
+import {
+  availableModes,
+  begin,
+  endOf,
+  fixture,
+  freshFolder,
+  newMark,
+  processesWith,
+  run,
+  sh,
+  specOf,
+} from './support.ts'
 
 const modes = await availableModes()
 
@@ -44,15 +54,19 @@ describe.each(modes)('in containment %s', (containment) => {
   })
 
   test('folder, environment, arguments and both streams arrive as given', async () => {
-    const cwd = await mkdtemp(join(tmpdir(), 'holdfast cwd '))
+    const cwd = `${freshFolder()} with blanks`
+    mkdirSync(cwd)
     const env = { PATH: process.env.PATH ?? '', 'odd.name': 'kept', EMPTY: '' }
     const end = await run(specOf(sh('pwd; echo "[$1]" >/dev/stderr', 'a  "b" $c'), { containment, cwd, env }))
     expect(end).toMatchObject({ stdout: { head: `${cwd}\n` }, stderr: { head: '[a  "b" $c]\n' } })
     // Not through a shell: it would drop a variable with such a name.
     const bare = await run(specOf(['env'], { containment, cwd, env, mark: 'abc123' }))
-    expect(bare.stdout.head.split('\n').filter((line) => line !== '').toSorted()).toEqual(
-      ['EMPTY=', 'HOLDFAST_MARK=abc123', `PATH=${env.PATH}`, 'odd.name=kept'],
-    )
+    expect(
+      bare.stdout.head
+        .split('\n')
+        .filter((line) => line !== '')
+        .toSorted(),
+    ).toEqual(['EMPTY=', 'HOLDFAST_MARK=abc123', `PATH=${env.PATH}`, 'odd.name=kept'])
   })
 
   test('the command gets no descriptor of ours', async () => {
@@ -76,24 +90,39 @@ describe.each(modes)('in containment %s', (containment) => {
 
   test('what is left behind after a normal end is killed and counted', async () => {
     const mark = newMark()
-    const end = await run(specOf(sh('sleep 60 >/dev/null 2>&1 & sleep 60 >/dev/null 2>&1 & exit 0'), { containment, mark }))
+    const end = await run(
+      specOf(sh('sleep 60 >/dev/null 2>&1 & sleep 60 >/dev/null 2>&1 & exit 0'), { containment, mark }),
+    )
     expect(end).toMatchObject({ exitCode: 0, survivorsKilled: 2 })
     expect(processesWith(mark)).toEqual([])
   })
 })
 
 test('a script without an interpreter line that cannot be executed is 126', async () => {
-  const file = join(await mkdtemp(join(tmpdir(), 'holdfast-')), 'script')
+  const file = `${freshFolder()}.script`
   writeFileSync(file, 'not a program')
   chmodSync(file, 0o644)
   expect(await run(specOf([file]))).toMatchObject({ exitCode: 126 })
+})
+
+test('a command reads what its worker would read if it is told to, and nothing otherwise', async () => {
+  const started = spawn(process.execPath, [fixture('reading-worker.ts'), freshFolder(), freshFolder()])
+  started.stdin.end('some input')
+  const [printed] = (await once(started.stdout, 'data')) as [Buffer]
+  expect(JSON.parse(printed.toString())).toEqual({ inherit: 'some input', none: '' })
 })
 
 test('long output is kept at both ends, and whole on disk', async () => {
   const output = { headBytes: 10, tailBytes: 10, spillBytes: 1_000_000 }
   const { folder, command } = await begin(specOf(sh('seq 100000'), { output }))
   const end = endOf(await command.ended)
-  expect(end.stdout).toEqual({ head: '1\n2\n3\n4\n5\n', tail: '99\n100000\n', truncated: true, totalBytes: 588_895, spilledBytes: 588_895 })
+  expect(end.stdout).toEqual({
+    head: '1\n2\n3\n4\n5\n',
+    tail: '99\n100000\n',
+    truncated: true,
+    totalBytes: 588_895,
+    spilledBytes: 588_895,
+  })
   const middle = await readOutput(folder, 'stdout', { from: 0, to: 588_895 })
   expect(middle.toString().split('\n')[50_000]).toBe('50001')
 })

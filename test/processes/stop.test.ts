@@ -5,14 +5,14 @@ import { availableModes, begin, endOf, newMark, processesWith, run, seen, sh, sp
 const modes = await availableModes()
 
 describe.each(modes)('in containment %s', (containment) => {
-  test('a pipeline ends at once when its time is over', async () => {
+  test('a pipeline ends at once when its time is over [R1] [R2]', async () => {
     const end = await run(specOf(sh('echo before; sleep 30 | cat'), { containment, timeoutMs: 200 }))
     expect(end.endedAt - end.startedAt).toBeLessThan(1_500)
     expect(end).toMatchObject({ stopped: { why: 'timeout', afterMs: 200 }, stdout: { head: 'before\n' } })
     expect(describeEnd(end)).toBe('timed out after 200ms')
   })
 
-  test('a pipeline ends at once when it is cancelled', async () => {
+  test('a pipeline ends at once when it is cancelled [R1] [R2]', async () => {
     const ready = seen('ready')
     const spec = specOf(sh('echo ready; sleep 30 | cat'), { containment })
     const { command } = await begin(spec, { onStdout: ready.reader })
@@ -44,6 +44,26 @@ describe.each(modes)('in containment %s', (containment) => {
     expect(end.stdout.head).toContain('cleaned')
   })
 
+  test('a process may clean up in peace after the command itself has ended', async () => {
+    const ready = seen('ready')
+    const child = 'trap "sleep 0.3 && echo cleaned; exit" TERM; echo ready; while :; do sleep 0.05; done'
+    const { command } = await begin(specOf(sh(`(${child}) & wait`), { containment }), { onStdout: ready.reader })
+    await ready.promise
+    command.stop('cancelled')
+    expect(endOf(await command.ended)).toMatchObject({ signal: 'SIGTERM', stdout: { head: 'ready\ncleaned\n' } })
+  })
+
+  test('a command that stopped itself can be cancelled', async () => {
+    const ready = seen('ready')
+    const spec = specOf(sh('echo ready; kill -STOP $$; sleep 60'), { containment })
+    const { command } = await begin(spec, { onStdout: ready.reader })
+    await ready.promise
+    const asked = performance.now()
+    command.stop('cancelled')
+    expect(endOf(await command.ended)).toMatchObject({ signal: 'SIGTERM', survivorsKilled: 0 })
+    expect(performance.now() - asked).toBeLessThan(1_500)
+  })
+
   test('a second stop does not start the grace anew, and the first reason stays', async () => {
     const ready = seen('ready')
     const spec = specOf(sh('trap "" TERM; echo ready; while :; do sleep 0.05; done'), { containment, graceMs: 600 })
@@ -59,7 +79,7 @@ describe.each(modes)('in containment %s', (containment) => {
     expect(end.survivorsKilled).toBeGreaterThan(0)
   })
 
-  test('a survivor that holds the pipe delays the end by three seconds at most', async () => {
+  test('a survivor that holds the pipe delays the end by three seconds at most [R2]', async () => {
     const mark = newMark()
     const end = await run(specOf(sh('setsid sleep 60 & echo out'), { containment, mark }))
     const took = end.endedAt - end.startedAt

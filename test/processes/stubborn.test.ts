@@ -1,28 +1,40 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { ContainmentKind } from '../../src/processes/command.ts'
-import { availableModes, begin, endOf, fixture, newMark, processesWith, seen, specOf, within } from './support.ts'
+import {
+  availableModes,
+  begin,
+  endOf,
+  fixture,
+  freshFolder,
+  newMark,
+  processesWith,
+  seen,
+  specOf,
+  within,
+} from './support.ts'
 
 const modes = await availableModes()
 const TIMES = process.env.HOLDFAST_DEEP === '1' ? 100 : Math.ceil(100 / modes.length)
 const AT_ONCE = 8
 
-const fifo = join(mkdtempSync(join(tmpdir(), 'holdfast-')), 'never')
+const fifo = `${freshFolder()}.never`
 execFileSync('mkfifo', [fifo])
 
 describe.each(modes)('in containment %s', (containment) => {
-  test(`a stubborn command leaves nothing behind, ${TIMES} times of ${TIMES}`, { timeout: 120_000 }, async () => {
-    for (let done = 0; done < TIMES; done += AT_ONCE) {
-      const batch = Array.from({ length: Math.min(AT_ONCE, TIMES - done) }, () => cancelStubborn(containment))
-      for (const { left, tookMs } of await Promise.all(batch)) {
-        expect(left).toEqual([])
-        expect(tookMs).toBeLessThan(5_000)
+  test(
+    `a stubborn command leaves nothing behind, ${TIMES} times of ${TIMES} [R2] [control/stop-means-stopped]`,
+    { timeout: 120_000 },
+    async () => {
+      for (let done = 0; done < TIMES; done += AT_ONCE) {
+        const batch = Array.from({ length: Math.min(AT_ONCE, TIMES - done) }, () => cancelStubborn(containment))
+        for (const { left, tookMs } of await Promise.all(batch)) {
+          expect(left).toEqual([])
+          expect(tookMs).toBeLessThan(5_000)
+        }
       }
-    }
-  })
+    },
+  )
 })
 
 async function cancelStubborn(containment: ContainmentKind) {

@@ -44,17 +44,23 @@ export function endOf(outcome: Outcome): CommandEnd {
 /** The containments that this machine allows, and the reasons for those it does not. */
 export async function availableModes(): Promise<ContainmentKind[]> {
   const wanted: ContainmentKind[] = process.platform === 'linux' ? ['cgroup', 'pid-namespace', 'mark'] : ['group']
-  const tried = await Promise.all(wanted.map((kind) => detectContainment(kind).then(
-    () => kind,
-    (error: Error) => void console.warn(`containment ${kind} is not tested here: ${error.message}`),
-  )))
+  const tried = await Promise.all(
+    wanted.map((kind) =>
+      detectContainment(kind).then(
+        () => kind,
+        (error: Error) => void console.warn(`containment ${kind} is not tested here: ${error.message}`),
+      ),
+    ),
+  )
   return tried.filter((kind) => kind !== undefined)
 }
 
 /** Looks, without any of our own code, for living processes whose arguments or environment hold the text. */
 export function processesWith(text: string): number[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
-  return pids.filter((pid) => isAlive(pid) && ['cmdline', 'environ'].some((file) => slurp(pid, file).includes(text))).map(Number)
+  return pids
+    .filter((pid) => isAlive(pid) && ['cmdline', 'environ'].some((file) => slurp(pid, file).includes(text)))
+    .map(Number)
 }
 
 const isAlive = (pid: string) => !/^State:\s+[ZX]/m.test(slurp(pid, 'status'))

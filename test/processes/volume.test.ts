@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import { judgeProcess } from '../../src/processes/identity.ts'
 import { startCommand } from '../../src/processes/start-command.ts'
 import { begin, codeCache, endOf, freshFolder, processesWith, run, seen, sh, specOf, until, within } from './support.ts'
@@ -49,6 +49,14 @@ test('a slow reader gets every byte, and holds the command back', async () => {
   expect(live).toBe(20_000_000)
 })
 
+test('a reader that does not read costs nothing of what a stopped command still prints', async () => {
+  const never = new Promise<void>(() => {})
+  const script = 'trap "echo cleaned; exit 0" TERM; while :; do echo 0123456789; done'
+  const end = await run(specOf(sh(script), { timeoutMs: 300 }), { onStdout: () => never })
+  expect(end.endedAt - end.startedAt).toBeLessThan(2_000)
+  expect(end.stdout.tail.endsWith('cleaned\n')).toBe(true)
+})
+
 test('a reader that does not read delays neither a timeout nor the end for long', async () => {
   const began = performance.now()
   const never = new Promise<void>(() => {})
@@ -67,7 +75,10 @@ describe.skipIf(small === undefined)('on a full disk', () => {
     const folder = join(small ?? '', 'spill')
     const command = await startCommand(folder, specOf(sh('head -c 20000000 /dev/zero; echo end')), { codeCache })
     const end = endOf(await within(10_000, command.ended, 'no end'))
-    expect(end).toMatchObject({ exitCode: 0, stdout: { totalBytes: 20_000_004, spillError: 'ENOSPC', truncated: true } })
+    expect(end).toMatchObject({
+      exitCode: 0,
+      stdout: { totalBytes: 20_000_004, spillError: 'ENOSPC', truncated: true },
+    })
     expect(end.stdout.tail.endsWith('end\n')).toBe(true)
     rmSync(folder, { recursive: true })
   })
@@ -75,27 +86,30 @@ describe.skipIf(small === undefined)('on a full disk', () => {
   test('an end that does not fit waits until there is room', async () => {
     const folder = join(small ?? '', 'end')
     const ready = seen('ready')
-    const spec = specOf(sh('echo ready; until [ -e "$1" ]; do sleep 0.02; done', join(folder, 'gate')))
+    const gate = `${freshFolder()}.gate`
+    const spec = specOf(sh('echo ready; until [ -e "$1" ]; do sleep 0.02; done', gate))
     const command = await startCommand(folder, spec, { codeCache, onStdout: ready.reader })
     await ready.promise
     await until(() => existsSync(join(folder, 'command.json')), 5_000, 'command.json')
     const filler = join(small ?? '', 'filler')
-    mkdirSync(join(folder, 'gate'))
     fill(filler)
+    mkdirSync(gate)
     await until(() => processesWith(spec.mark).length === 1, 5_000, 'only the supervisor is left')
+    // Long enough for several tries.
+    const deadline = performance.now() + 400
+    await until(() => existsSync(join(folder, 'end.json')) || performance.now() > deadline, 1_000, 'a moment')
     expect(existsSync(join(folder, 'end.json'))).toBe(false)
     expect(judgeProcess(command.identity)).toBe('alive')
     rmSync(filler)
-    expect(endOf(await within(10_000, command.ended, 'no end'))).toMatchObject({ exitCode: 0, stdout: { head: 'ready\n' } })
+    expect(endOf(await within(10_000, command.ended, 'no end'))).toMatchObject({
+      exitCode: 0,
+      stdout: { head: 'ready\n' },
+    })
   })
 })
 
 function fill(path: string): void {
-  try {
-    writeFileSync(path, Buffer.alloc(16 * 1024 * 1024))
-  } catch (error) {
-    expect((error as NodeJS.ErrnoException).code).toBe('ENOSPC')
-  }
+  expect(() => writeFileSync(path, Buffer.alloc(16 * 1024 * 1024))).toThrow('ENOSPC')
 }
 
 function mountSmallDisk(): string | undefined {
@@ -103,7 +117,7 @@ function mountSmallDisk(): string | undefined {
   try {
     mkdirSync(folder)
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=6m', 'tmpfs', folder], { stdio: 'pipe' })
-    process.once('exit', () => execFileSync('umount', ['-l', folder]))
+    afterAll(() => void execFileSync('umount', ['-l', folder]))
     return folder
   } catch (error) {
     console.warn(`a full disk is not tested here, a small one could not be mounted: ${String(error)}`)

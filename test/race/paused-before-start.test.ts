@@ -4,9 +4,9 @@ import { describe, expect, test } from 'vitest'
 
 import { systemClock } from '../../src/base/clock.ts'
 import { newAttemptId, systemRandomness as random } from '../../src/base/ids.ts'
-import { continueTaken, executeClaim } from '../../src/daemon/execute.ts'
-import type { Executor } from '../../src/daemon/execute.ts'
-import { commandFolder } from '../../src/daemon/home.ts'
+import { continueTaken, executeClaim } from '../../src/workers/execute.ts'
+import type { Executor } from '../../src/workers/execute.ts'
+import { commandFolder } from '../../src/workers/home.ts'
 import { recordStarting } from '../../src/runs/attempt.ts'
 import { finishRun } from '../../src/runs/finish.ts'
 import { takeOverRun } from '../../src/runs/recover.ts'
@@ -17,7 +17,10 @@ import { assertInvariants } from '../support/invariants.ts'
 import { LEASE_MS, addWorker, claim, reread, running } from '../support/world.ts'
 
 /** A store that stops in front of every `apply` after the first `passes`, until it is let go: a worker that is paused there. */
-function pausing(store: Store, passes: number): { readonly store: Store; readonly paused: Promise<void>; resume(): void } {
+function pausing(
+  store: Store,
+  passes: number,
+): { readonly store: Store; readonly paused: Promise<void>; resume(): void } {
   let [applied, onPaused, resume] = [0, () => {}, () => {}]
   const paused = new Promise<void>((resolve) => (onPaused = resolve))
   const resumed = new Promise<void>((resolve) => (resume = resolve))

@@ -31,7 +31,12 @@ const settings = (modules: readonly SourceFile[]) => ({
   compilerOptions: {
     types: ['node'],
     rootDir: '../../..',
-    paths: { holdfast: ['../../../src/index.ts'], 'holdfast/*': ['../../../src/*/index.ts', '../../../src/*.ts'] },
+    rewriteRelativeImportExtensions: false,
+    paths: {
+      'src/*': ['../../../src/*'],
+      holdfast: ['../../../src/index.ts'],
+      'holdfast/*': ['../../../src/*/index.ts', '../../../src/*.ts'],
+    },
   },
   include: [],
   files: modules.map((file) => file.path),

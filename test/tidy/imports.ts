@@ -26,15 +26,17 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   tools: ['base', 'store', ...NOUNS, 'processes', 'loop'],
   workspace: ['base', 'store', 'events', 'runs', 'processes', 'loop'],
 
-  'runtime.ts': ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS],
-  'index.ts': ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'runtime.ts'],
+  // A process that carries runs out: it drives the nouns and the adapters, and has no SQL of its own.
+  workers: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS],
+
+  'runtime.ts': ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'workers'],
+  'index.ts': ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'workers', 'runtime.ts'],
 
   // Doors: no rules of their own, and no SQL (below).
   server: ['base', 'store', ...NOUNS, 'runtime.ts'],
   hooks: ['base', 'store', ...NOUNS, 'runtime.ts'],
   mcp: ['base', 'store', ...NOUNS, 'runtime.ts'],
-  daemon: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'runtime.ts', 'server'],
-  cli: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'runtime.ts', 'server', 'hooks', 'mcp', 'daemon'],
+  cli: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'workers', 'runtime.ts', 'server', 'hooks', 'mcp'],
 
   testing: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'runtime.ts'],
 }

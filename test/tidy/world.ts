@@ -14,7 +14,7 @@ export const WORLD: readonly { readonly names: readonly string[]; readonly only:
   { names: ['setImmediate'], only: ['src/base/clock.ts', 'src/store/sqlite/'] },
   { names: ['AbortSignal.timeout', 'Atomics.wait'], only: ['src/base/clock.ts'] },
   { names: ['Math.random', 'crypto.randomUUID', 'crypto.getRandomValues'], only: ['src/base/ids.ts'] },
-  { names: ['process.env'], only: ['src/cli/', 'src/daemon/', 'src/hooks/', 'src/processes/'] },
+  { names: ['process.env'], only: ['src/cli/', 'src/hooks/', 'src/processes/'] },
   { names: ['process.kill'], only: ['src/processes/'] },
 ]
 

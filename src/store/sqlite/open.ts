@@ -23,14 +23,25 @@ export function openConnection(path: string, clock: Clock, probe?: StoreProbe): 
   const connection = new Connection(path, clock, probe)
   try {
     // Switching to WAL needs the lock for a moment; several processes may open a new file together.
-    connection.script('pragma busy_timeout = 5000; pragma journal_mode = wal; pragma busy_timeout = 4')
+    connection.script('pragma busy_timeout = 5000')
+    refuseForeign(connection, path)
+    connection.script('pragma journal_mode = wal; pragma busy_timeout = 4')
     connection.script('pragma synchronous = full; pragma wal_autocheckpoint = 2000; pragma temp_store = memory')
-    connection.ask('select count(*) from sqlite_schema')
     return connection
   } catch (error) {
     connection.close()
     throw error
   }
+}
+
+/** Before anything is written: somebody else's database must not even change its journal mode. */
+function refuseForeign(connection: Connection, path: string): void {
+  const tables = connection.ask('select count(*) from sqlite_schema')
+  const ours = `select 1 from sqlite_schema where name = 'schema_migrations' and sql like '%checksum%'`
+  if (tables === 0 || connection.ask(ours) === 1) return
+  throw new HoldfastError('store/foreign', `${path} is the database of another program`, {
+    remedy: 'choose another file with HOLDFAST_STORE; this one was left as it is',
+  })
 }
 
 function refuseUnwritable(path: string): void {

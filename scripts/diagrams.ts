@@ -1,0 +1,37 @@
+/**
+ * Writes the state diagrams of ARCHITECTURE.md from the tables that the code and the database use.
+ *
+ *   node scripts/diagrams.ts
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+import { RUN_MOVES } from '../src/runs/run.ts'
+import { MESSAGE_MOVES } from '../src/threads/completion.ts'
+import { THREAD_MOVES } from '../src/threads/thread.ts'
+
+type Moves = Readonly<Record<string, readonly string[]>>
+
+const NOUNS: Readonly<Record<string, Moves>> = { run: RUN_MOVES, thread: THREAD_MOVES, message: MESSAGE_MOVES }
+const FILE = fileURLToPath(new URL('../ARCHITECTURE.md', import.meta.url))
+
+function diagram(moves: Moves): string {
+  const [initial] = Object.keys(moves)
+  const arrows = Object.entries(moves).flatMap(([from, targets]) =>
+    targets.length === 0 ? [`  ${from} --> [*]`] : targets.map((to) => `  ${from} --> ${to}`),
+  )
+  return ['```mermaid', 'stateDiagram-v2', `  [*] --> ${initial}`, ...arrows, '```'].join('\n')
+}
+
+/** The document with every generated part brought up to date. */
+export function withDiagrams(document: string): string {
+  return Object.entries(NOUNS).reduce((text, [noun, moves]) => {
+    const part = new RegExp(`(<!-- states: ${noun} -->\n)[^]*?(<!-- end -->)`)
+    if (!part.test(text)) throw new Error(`ARCHITECTURE.md has no place for the states of a ${noun}`)
+    return text.replace(part, `$1\n${diagram(moves)}\n\n$2`)
+  }, document)
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  writeFileSync(FILE, withDiagrams(readFileSync(FILE, 'utf8')))
+}

@@ -1,0 +1,151 @@
+import { describe, expect, test } from 'vitest'
+
+import type { Store, StoreProbe } from '../../src/store/store.ts'
+import { sql } from '../../src/store/sql.ts'
+import { run, single } from '../../src/store/transition.ts'
+import { mortal } from '../../src/testing/faults.ts'
+import { hurriedClock } from '../support/clocks.ts'
+import type { HurriedClock } from '../support/clocks.ts'
+import { engines } from '../support/engines.ts'
+import type { TestDatabase, TestEngine } from '../support/engines.ts'
+import { assertInvariants, comparable, comparableSnapshot } from '../support/invariants.ts'
+import type { Snapshot } from '../support/invariants.ts'
+import { settleEverything } from '../support/settle.ts'
+import { FAULTS, probeOf } from './fault-table.ts'
+import type { StoreFault } from './fault-table.ts'
+import { SCENARIOS } from './scenarios.ts'
+import type { Scenario } from './scenarios.ts'
+
+/** No transition has nearly so many; a loop that gets here would otherwise never end. */
+const MOST_POINTS = 400
+
+const cases = engines.flatMap((engine) =>
+  SCENARIOS.map((scenario) => ({ engine, scenario, name: `${scenario.change}: ${scenario.situation}` })),
+)
+
+/** A situation on disk, what the transition should make of it, and as many copies as one likes. */
+interface Stage {
+  readonly scenario: Scenario
+  readonly clock: HurriedClock
+  readonly template: TestDatabase
+  readonly act: (store: Store) => Promise<unknown>
+  readonly before: Snapshot
+  readonly after: Snapshot
+  readonly answer: unknown
+}
+
+async function stageOf(engine: TestEngine, scenario: Scenario): Promise<Stage> {
+  const clock = hurriedClock()
+  const template = await engine.database()
+  const preparing = await template.open({ clock })
+  const act = await scenario.prepare({ store: preparing, clock })
+  const before = await comparableSnapshot(preparing)
+  await preparing.close()
+  const reference = await (await template.copy()).open({ clock })
+  const answer = comparable(await act(reference))
+  const after = await comparableSnapshot(reference)
+  await reference.close()
+  return { scenario, clock, template, act, before, after, answer }
+}
+
+type Outcome = { readonly done: true; readonly answer: unknown } | { readonly done: false; readonly error: unknown }
+
+const outcomeOf = (promise: Promise<unknown>): Promise<Outcome> =>
+  promise.then(
+    (answer) => ({ done: true as const, answer: comparable(answer) }),
+    (error: unknown) => ({ done: false as const, error }),
+  )
+
+/** Dies at the nth point and says what the next process finds; undefined when there is no nth point. */
+async function dieAt(stage: Stage, nth: number) {
+  const database = await stage.template.copy()
+  let left: TestDatabase | undefined
+  const death = mortal(() => {
+    left = database.killed?.()
+  })
+  const store = await database.open({ clock: stage.clock, probe: death.probe })
+  death.arm(nth)
+  const outcome = await outcomeOf(stage.act(store))
+  if (!death.died()) death.disarm()
+  await store.close()
+  return { outcome, died: death.died(), left: left ?? database }
+}
+
+/** Done again, it has been done once; and from there everything comes to its end. */
+async function redoAndSettle(stage: Stage, store: Store, wasDone: boolean): Promise<void> {
+  const again = await outcomeOf(stage.act(store))
+  if (!wasDone) expect(again).toEqual({ done: true, answer: stage.answer })
+  if (wasDone) expect(again.done).toBe(stage.scenario.again === 'harmless')
+  expect(await comparableSnapshot(store)).toEqual(stage.after)
+  await assertInvariants(store)
+  await settleEverything(store)
+}
+
+describe.each(cases)('$engine.name, $name', ({ engine, scenario }) => {
+  test('killed at any point it has happened or it has not, acknowledged only if it has, and can be done again [durable/acknowledged]', async () => {
+    const stage = await stageOf(engine, scenario)
+    let deaths = 0
+    for (let nth = 1; nth < MOST_POINTS; nth++) {
+      const { outcome, died, left } = await dieAt(stage, nth)
+      const store = await left.open({ clock: stage.clock })
+      await assertInvariants(store)
+      const found = await comparableSnapshot(store)
+      const happened = isEqual(found, stage.after)
+      if (!happened) expect(found, `at point ${nth}: neither before nor after`).toEqual(stage.before)
+      if (outcome.done) expect({ happened, answer: outcome.answer }).toEqual({ happened: true, answer: stage.answer })
+      await redoAndSettle(stage, store, happened)
+      await store.close()
+      if (!died) break
+      deaths += 1
+    }
+    // Begin, one statement, the batch's number and commit, each before and after.
+    expect(deaths).toBeGreaterThanOrEqual(8)
+    expect(deaths).toBeLessThan(MOST_POINTS - 1)
+  })
+
+  test.each(FAULTS)('$title: the answer says what is on disk, and the store goes on', async (fault) => {
+    const stage = await stageOf(engine, scenario)
+    const seen = await pointsSeen(stage, fault)
+    expect(seen).toBeGreaterThan(0)
+    for (let nth = 1; nth <= (fault.lasting ? 1 : seen); nth++) await suffer(stage, fault, nth)
+  })
+})
+
+const isEqual = (left: unknown, right: unknown) => JSON.stringify(left) === JSON.stringify(right)
+
+async function pointsSeen(stage: Stage, fault: StoreFault): Promise<number> {
+  let seen = 0
+  let counting = false
+  const probe: StoreProbe = (point) => {
+    if (counting && fault.matches(point)) seen += 1
+  }
+  const store = await (await stage.template.copy()).open({ clock: stage.clock, probe })
+  counting = true
+  await stage.act(store)
+  counting = false
+  await store.close()
+  return seen
+}
+
+/** A write of nothing: it needs the lock, so it shows that nobody kept it. */
+const touch = single(() => run(sql`update capacity set used = used where scope = 'nobody'`))
+
+async function suffer(stage: Stage, fault: StoreFault, nth: number): Promise<void> {
+  const database = await stage.template.copy()
+  const sickness = probeOf(fault, nth)
+  const store = await database.open({ clock: stage.clock, probe: sickness.probe })
+  sickness.begin()
+  const outcome = await outcomeOf(stage.act(store))
+  sickness.end()
+  const where = `${fault.title}, point ${nth}`
+  if (fault.answer === 'done') expect(outcome, where).toEqual({ done: true, answer: stage.answer })
+  else expect(outcome, where).toMatchObject({ done: false, error: { code: fault.answer, name: 'HoldfastError' } })
+
+  const other = await database.open({ clock: stage.clock })
+  await assertInvariants(other)
+  expect(await comparableSnapshot(other), where).toEqual(outcome.done ? stage.after : stage.before)
+  await other.apply(touch)
+  await other.close()
+  await redoAndSettle(stage, store, outcome.done)
+  await store.close()
+}

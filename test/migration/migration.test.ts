@@ -1,0 +1,197 @@
+import { join } from 'node:path'
+
+import { describe, expect, test } from 'vitest'
+
+import { ATTEMPT_OUTCOMES } from '../../src/runs/attempt.ts'
+import { RUN_STATES } from '../../src/runs/run.ts'
+import { WORKER_KINDS } from '../../src/runs/worker.ts'
+import { MIGRATIONS } from '../../src/store/migrations/index.ts'
+import type { Migration } from '../../src/store/migrations/migration.ts'
+import type { Connection } from '../../src/store/sqlite/connection.ts'
+import { migrate } from '../../src/store/sqlite/migrate.ts'
+import { openConnection } from '../../src/store/sqlite/open.ts'
+import type { Row } from '../../src/store/row.ts'
+import { raw } from '../../src/store/sql.ts'
+import { all } from '../../src/store/transition.ts'
+import { FakeClock } from '../../src/testing/fake-clock.ts'
+import { MESSAGE_STATES } from '../../src/threads/completion.ts'
+import { THREAD_STATES } from '../../src/threads/thread.ts'
+import { temporaryFolder } from '../support/engines.ts'
+
+const clock = new FakeClock()
+const asIs: Row<Record<string, unknown>> = { decode: (record) => ({ ...record }) }
+
+const rowsOf = (connection: Connection, text: string) => connection.look(all(asIs, raw(text)), clock.now())
+
+/** Runs `use` on a connection of its own, as another start of the program would. */
+function opened<T>(path: string, use: (connection: Connection) => T): T {
+  const connection = openConnection(path, clock)
+  try {
+    return use(connection)
+  } finally {
+    connection.close()
+  }
+}
+
+const aPath = () => join(temporaryFolder(), 'holdfast.db')
+
+/** Tables and indices by name, with white space that does not matter taken out. */
+function schemaAt(path: string): unknown[] {
+  return opened(path, (connection) =>
+    rowsOf(connection, 'select type, name, tbl_name, sql from sqlite_schema order by type, name').map((entry) => ({
+      ...entry,
+      sql: String(entry['sql']).replace(/\s+/g, ' ').replace(/\( /g, '(').replace(/ \)/g, ')'),
+    })),
+  )
+}
+
+const upTo = (path: string, migrations: readonly Migration[]) =>
+  opened(path, (connection) => migrate(connection, migrations))
+
+/** A row in every table that the first migration brings; a later one that cannot keep them breaks the test. */
+const ROWS = `
+  insert into threads (id, agent, created_at) values ('t', 'a', 1);
+  insert into workers (id, kind, home, identity, started_at) values ('w', 'daemon', 'h', '{}', 1);
+  insert into runs (id, thread_id, agent, state, request, request_digest, created_at) values ('r', 't', 'a', 'running', '{}', 'd', 1);
+  insert into attempts (id, run_id, number, fence, worker_id, mark, slots, claimed_at, lease_until)
+    values ('x', 'r', 1, 1, 'w', 'm', '[]', 1, 2);
+  insert into late_results (attempt_id, run_id, outcome, arrived_at) values ('x', 'r', '{}', 1);
+  insert into capacity (scope, used) values ('total', 1);
+  insert into breakers (agent, cause, failures) values ('a', 'auth', 1);
+  insert into messages (id, thread_id, generation, kind, key, state, body, created_at)
+    values ('m', 't', 1, 'completion', 'k', 'pending', '{}', 1);
+  insert into events (at, type, data) values (1, 'run.queued', '{}');`
+
+const TABLES = [
+  'threads',
+  'workers',
+  'runs',
+  'attempts',
+  'late_results',
+  'capacity',
+  'breakers',
+  'messages',
+  'events',
+] as const
+
+const contentAt = (path: string) =>
+  opened(path, (connection) => TABLES.map((table) => rowsOf(connection, `select * from ${table}`)))
+
+test('the released migrations are numbered from 1 without a gap', () => {
+  expect(MIGRATIONS.map(({ number }) => number)).toEqual(MIGRATIONS.map((_, index) => index + 1))
+})
+
+test.each(MIGRATIONS.map((_, index) => index + 1))(
+  'a database of the first %i migrations, upgraded, is like a fresh one and keeps its rows',
+  (k) => {
+    const [fresh, old] = [aPath(), aPath()]
+    upTo(fresh, MIGRATIONS)
+    upTo(old, MIGRATIONS.slice(0, k))
+    opened(old, (connection) => connection.script(ROWS))
+    const before = contentAt(old)
+    upTo(old, MIGRATIONS)
+    expect(schemaAt(old)).toEqual(schemaAt(fresh))
+    expect(schemaAt(fresh).length).toBeGreaterThan(20)
+    const after = contentAt(old)
+    for (const [index, rows] of before.entries()) expect(after[index]).toMatchObject(rows)
+    expect(before.map((rows) => rows.length)).toEqual(TABLES.map(() => 1))
+  },
+)
+
+const made = (number: number, ...statements: string[]): Migration => ({
+  number,
+  name: `made-up-${number}`,
+  statements: () => statements,
+})
+
+const FIRST = made(1, 'create table birds (name text primary key) strict')
+const SECOND = made(2, 'alter table birds add column song text', 'create index by_song on birds (song)')
+const THIRD = made(3, `update birds set song = 'la' where song is null`, 'create table nests (bird text) strict')
+const BROKEN = made(3, 'create table nests (bird text) strict', 'alter table no_such_table add column x text')
+const made123 = [FIRST, SECOND, THIRD]
+
+describe('the runner, with made-up migrations', () => {
+  test.each([1, 2, 3])('from %i to 3 is the same as 3 at once, and rows are carried along', (k) => {
+    const [fresh, old] = [aPath(), aPath()]
+    upTo(fresh, made123)
+    upTo(old, made123.slice(0, k))
+    opened(old, (connection) => connection.script(`insert into birds (name) values ('wren')`))
+    upTo(old, made123)
+    expect(schemaAt(old)).toEqual(schemaAt(fresh))
+    const birds = opened(old, (connection) => rowsOf(connection, 'select name, song from birds'))
+    expect(birds).toEqual([{ name: 'wren', song: k === 3 ? null : 'la' }])
+  })
+
+  test('each start in between leaves the same as one start for all', () => {
+    const [stepwise, atOnce] = [aPath(), aPath()]
+    for (const k of [1, 1, 2, 2, 3, 3]) upTo(stepwise, made123.slice(0, k))
+    upTo(atOnce, made123)
+    expect(schemaAt(stepwise)).toEqual(schemaAt(atOnce))
+    const applied = opened(stepwise, (connection) => rowsOf(connection, 'select number, name from schema_migrations'))
+    expect(applied).toEqual(made123.map(({ number, name }) => ({ number, name })))
+  })
+
+  test.each([0, 1, 2])('one that fails undoes the whole start, from a database with %i', (k) => {
+    const path = aPath()
+    upTo(path, made123.slice(0, k))
+    const before = schemaAt(path)
+    expect(() => upTo(path, [FIRST, SECOND, BROKEN])).toThrow(/no_such_table/)
+    expect(schemaAt(path)).toEqual(before)
+    upTo(path, made123)
+    expect(schemaAt(path)).toContainEqual(expect.objectContaining({ name: 'nests' }))
+  })
+
+  test('a migration that was edited, and one that is not known, are refused before anything is done', () => {
+    const path = aPath()
+    upTo(path, [FIRST, SECOND])
+    const before = schemaAt(path)
+    const edited = made(2, 'alter table birds add column colour text')
+    expect(() => upTo(path, [FIRST, edited, THIRD])).toThrowError(
+      expect.objectContaining({ code: 'store/changed-migration' }),
+    )
+    expect(() => upTo(path, [FIRST])).toThrowError(expect.objectContaining({ code: 'store/newer-schema' }))
+    expect(schemaAt(path)).toEqual(before)
+  })
+})
+
+interface Words {
+  readonly table: string
+  readonly column: string
+  readonly words: readonly string[]
+}
+
+const STATES: readonly Words[] = [
+  { table: 'runs', column: 'state', words: RUN_STATES },
+  { table: 'attempts', column: 'outcome', words: ATTEMPT_OUTCOMES },
+  { table: 'threads', column: 'state', words: THREAD_STATES },
+  { table: 'messages', column: 'state', words: MESSAGE_STATES },
+  { table: 'workers', column: 'kind', words: WORKER_KINDS },
+]
+
+/** The words that a column's own check names, and the check itself, as the database has them. */
+function checkOf(path: string, { table, column }: Words): { words: string[]; check: string } {
+  const [entry] = opened(path, (connection) =>
+    rowsOf(connection, `select sql from sqlite_schema where name = '${table}'`),
+  )
+  const check = new RegExp(`\\n\\s*${column} text[^\\n]*(check \\(${column} in \\(([^)]*)\\)\\))`).exec(
+    String(entry?.['sql']),
+  )
+  return { words: check![2]!.split(', ').map((word) => word.replaceAll("'", '')), check: check![1]! }
+}
+
+test.each(STATES)('$table.$column: the database accepts exactly the words that the program knows', (each) => {
+  const path = aPath()
+  upTo(path, MIGRATIONS)
+  const { words, check } = checkOf(path, each)
+  expect(words.toSorted()).toEqual(each.words.toSorted())
+  const foreign = [...STATES.flatMap((other) => other.words), 'Queued', '', 'done'].filter(
+    (word) => !each.words.includes(word),
+  )
+  opened(path, (connection) => {
+    connection.script(`create temp table tried (${each.column} text ${check}) strict`)
+    for (const word of each.words) connection.script(`insert into tried values ('${word}')`)
+    for (const word of foreign) {
+      expect(() => connection.script(`insert into tried values ('${word}')`), word).toThrow(/CHECK/)
+    }
+  })
+})
