@@ -39,6 +39,8 @@ export const LIMITS = {
   graceMs: 5_000,
   /** A draining daemon waits this long for its running commands before it hands them over. */
   drainMs: 10_000,
+  /** Large outputs and fences of paused workers are kept this long after the command. */
+  remainsKeptMs: 14 * 86_400_000,
   /** Rows in one page of a listing. */
   page: 100,
 } as const

@@ -47,6 +47,8 @@ const write = (folder: string, name: string, content: unknown, durable = true) =
 
 // After a reboot nothing is left to be run from the spec, so it is not synced: that would only delay the start.
 export const writeSpec = (folder: string, spec: StoredSpec) => write(folder, 'spec.json', spec, false)
+/** The command has its environment; secrets in it need not lie on disk any longer. */
+export const forgetEnvironment = (folder: string, spec: StoredSpec) => writeSpec(folder, { ...spec, env: {} })
 export const readSpec = (folder: string) => read<StoredSpec>(folder, 'spec.json')
 
 /**

@@ -2,7 +2,15 @@ import type { ChildProcess } from 'node:child_process'
 import { closeSync, existsSync } from 'node:fs'
 import { sleep, systemClock as clock } from '../base/clock.ts'
 import { errorCode } from '../base/files.ts'
-import { claimOwner, readSpec, spillPath, writeCommand, writeEnd, writeStarting } from './attempt-folder.ts'
+import {
+  claimOwner,
+  forgetEnvironment,
+  readSpec,
+  spillPath,
+  writeCommand,
+  writeEnd,
+  writeStarting,
+} from './attempt-folder.ts'
 import { planCgroup } from './cgroup.ts'
 import type { CommandEnd, OutputText, StopReason, StoredSpec, StreamName } from './command.ts'
 import { processIdentity } from './identity.ts'
@@ -33,14 +41,13 @@ export async function supervise(folder: string, stop: Stop): Promise<void> {
   const cwd = existsSync(spec.cwd) ? spec.cwd : '/'
   // Neither touches the world outside or another supervisor, so they need not wait until the folder is ours. The pipes
   // come first: what makes them should not be born while we are in the command's cgroup.
-  const preparing = [
+  const preparing = Promise.all([
     openOutputPipes(folder),
     openEnclosure(spec.containment, { mark: spec.mark, cwd, cgroup }),
-  ] as const
-  const ready = Promise.all(preparing)
-  if (!(await own(folder, spec, cgroup?.forCommand ?? null))) return (await preparing[1]).discard()
+  ])
+  if (!(await own(folder, spec, cgroup?.forCommand ?? null))) return (await preparing)[1].discard()
   await writeStarting(folder, clock.now())
-  const [pipes, enclosure] = await ready
+  const [pipes, enclosure] = await preparing
   const startedAt = clock.now()
   const output = {
     stdout: watchStream(folder, spec, pipes, 'stdout'),
@@ -80,6 +87,7 @@ async function runInside(enclosure: Enclosure, attempt: Attempt): Promise<Status
   const exit = exitOf(child)
   const { folder, startedAt } = attempt
   await writeCommand(folder, { startedAt, trail, containment: enclosure.containment }).catch(() => {})
+  await forgetEnvironment(folder, attempt.spec).catch(() => {})
   const disarm = armTimeout(attempt)
   const stopped = await exitOrStop(exit, attempt)
   disarm()

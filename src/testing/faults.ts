@@ -31,15 +31,6 @@ export function onceAt(fault: Fault): StoreProbe & { readonly seen: () => number
   return Object.assign(probe, { seen: () => seen })
 }
 
-/** Acts at every matching point until it is healed. */
-export function always(matches: Fault['matches'], act: Fault['act']): StoreProbe & { heal(): void } {
-  let sick = true
-  const probe = (point: StorePoint) => {
-    if (sick && matches(point)) act(point)
-  }
-  return Object.assign(probe, { heal: () => void (sick = false) })
-}
-
 export interface Mortal {
   readonly probe: StoreProbe
   /** Lets it die at the nth point from now, counted from 1. */

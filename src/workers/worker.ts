@@ -18,6 +18,7 @@ import type { Executor } from './execute.ts'
 import { commandFolder } from './home.ts'
 import { Lease } from './lease.ts'
 import { takeLostRuns } from './recover.ts'
+import { sweepRemains } from './sweep.ts'
 
 export interface WorkerOptions {
   readonly store: Store
@@ -74,6 +75,9 @@ export class Worker {
   /** The daemon's life: take over what was lost, then claim whenever there is something and a place for it. */
   async start(): Promise<void> {
     await this.recover()
+    void sweepRemains(this.#options.home, this.#options.store, this.#options.clock).catch((error: unknown) =>
+      this.#options.warn(`old output could not be removed: ${describeError(error)}`),
+    )
     this.#takes = 'anything'
     this.#look()
   }

@@ -32,3 +32,6 @@ export function* putAndEndTransaction(scope: string): Transition<void> {
 }
 
 export const counters = single(() => all(counterRow, sql`select * from capacity order by scope`))
+
+const countRow = row({ count: integer })
+export const countWriters = single(() => one(countRow, sql`select count(*) as count from writers`))

@@ -1,5 +1,6 @@
 import type { StorePoint, StoreProbe } from '../../src/store/store.ts'
 import { sqliteError } from '../../src/testing/faults.ts'
+import type { TestEngine } from '../support/engines.ts'
 
 const [BUSY, IOERR, FULL] = [5, 10, 13]
 
@@ -17,7 +18,7 @@ export interface StoreFault {
 const at = (place: StorePoint['at'], when: StorePoint['when']) => (point: StorePoint) =>
   point.at === place && point.when === when
 
-export const FAULTS: readonly StoreFault[] = [
+const SQLITE_FAULTS: readonly StoreFault[] = [
   {
     title: 'a lock that is taken for a moment',
     matches: at('begin', 'before'),
@@ -110,6 +111,12 @@ export const FAULTS: readonly StoreFault[] = [
     answer: 'done',
   },
 ]
+
+/** The table is in SQLite's codes; what another engine's wire can do to it belongs in a table of its own. */
+export const FAULTS: Readonly<Record<TestEngine['name'], readonly StoreFault[]>> = {
+  sqlite: SQLITE_FAULTS,
+  postgres: [],
+}
 
 export interface Sickness {
   readonly probe: StoreProbe

@@ -2,12 +2,14 @@ import { DatabaseSync } from 'node:sqlite'
 
 import { expect, test } from 'vitest'
 
+import { LIMITS } from '../../src/base/limits.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 import type { Store, StoreProbe } from '../../src/store/store.ts'
 import { onceAt, sqliteError } from '../../src/testing/faults.ts'
+import { FakeClock } from '../../src/testing/fake-clock.ts'
 import { hurriedClock } from '../support/clocks.ts'
 import { engines, temporaryFolder } from '../support/engines.ts'
-import { counters, increment, put, putAndEndTransaction, putAndThrow } from './counters.ts'
+import { countWriters, counters, increment, put, putAndEndTransaction, putAndThrow } from './counters.ts'
 
 const sqlite = engines.find(({ name }) => name === 'sqlite')!
 const open = async (probe?: StoreProbe) => {
@@ -142,6 +144,47 @@ test('what cannot be told at close is still told: a failing commit in the last b
   const last = store.apply(put, 'last')
   await store.close()
   expect(await last).toBe('last')
+})
+
+test('a store that waits for a lock while it closes does not fall over its own look for news', async () => {
+  const clock = new FakeClock()
+  let locked = false
+  const database = await sqlite.database()
+  const store = await database.open({
+    clock,
+    probe({ at, when }) {
+      if (locked && at === 'begin' && when === 'before') throw sqliteError(5)
+    },
+  })
+  store.onChange(() => {})
+  locked = true
+  const last = store.apply(put, 'last')
+  const closed = store.close()
+  await new Promise((resolve) => setImmediate(resolve))
+  await new Promise((resolve) => setImmediate(resolve))
+  clock.advance(LIMITS.changePollMs * 2)
+  locked = false
+  for (let turn = 0; turn < 10; turn++) {
+    await new Promise((resolve) => setImmediate(resolve))
+    clock.advance(100)
+  }
+  expect(await last).toBe('last')
+  await closed
+})
+
+test('the row that a dead writer left is swept by a later one, that of a living one is not', async () => {
+  const database = await sqlite.database()
+  const clock = hurriedClock()
+  const [long, dead] = [await database.open({ clock }), await database.open({ clock })]
+  await dead.apply(put, 'dead')
+  await long.apply(put, 'long')
+  const writers = () => long.read(countWriters)
+  expect(await writers()).toEqual({ count: 2 })
+  clock.step(8 * 86_400_000)
+  await long.apply(put, 'still there')
+  const later = await database.open({ clock })
+  await later.apply(put, 'later')
+  expect(await writers()).toEqual({ count: 2 })
 })
 
 test('every commit is synced: the connection says so itself [R8]', async () => {

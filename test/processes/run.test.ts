@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { readOutput } from '../../src/processes/output.ts'
 import { describeEnd } from '../../src/processes/command.ts'
@@ -132,4 +132,13 @@ test('live readers get everything before the end is told', async () => {
   const end = await run(specOf(sh('seq 100000; echo done >&2')), { onStdout: (chunk) => void (bytes += chunk.length) })
   expect(bytes).toBe(588_895)
   expect(end.stdout.totalBytes).toBe(588_895)
+})
+
+test('the environment, secrets included, is not left on disk once the command has it', async () => {
+  const env = { PATH: process.env.PATH ?? '', API_KEY: 'planted-secret-7f3a' }
+  const { folder, command } = await begin(specOf(sh('echo "${API_KEY#planted-}"'), { env }))
+  expect(endOf(await command.ended)).toMatchObject({ stdout: { head: 'secret-7f3a\n' } })
+  const files = readdirSync(folder).filter((name) => statSync(`${folder}/${name}`).isFile())
+  expect(files).toContain('spec.json')
+  for (const name of files) expect(readFileSync(`${folder}/${name}`, 'utf8')).not.toContain('planted-secret')
 })

@@ -38,6 +38,9 @@ type Performed =
   /** The commit was asked for and failed. */
   | { readonly kind: 'unknown'; readonly error: unknown; readonly batch: number; readonly settle: () => void }
 
+/** A process that died leaves its writer row behind; nobody asks for it this long after its last batch. */
+const WRITER_KEPT_MS = 7 * 86_400_000
+
 const batchRow = row({ batch: integer })
 
 export interface GroupCommitOptions {
@@ -190,9 +193,10 @@ export class GroupCommit {
     const at = connection.instant()
     connection.execute(
       run(sql`insert into writers (id, batch, opened_at) values (${this.#writer}, ${batch}, ${at})
-        on conflict (id) do update set batch = excluded.batch`),
+        on conflict (id) do update set batch = excluded.batch, opened_at = excluded.opened_at`),
       at,
     )
+    if (batch === 1) connection.execute(run(sql`delete from writers where opened_at < ${at - WRITER_KEPT_MS}`), at)
   }
 
   /**

@@ -21,9 +21,6 @@ const ENGINE_TABLES = `
     id text primary key, batch integer not null, opened_at integer not null
   ) strict;`
 
-/** A process that died leaves its writer row behind; nobody asks for it after this long. */
-const WRITER_KEPT_MS = 7 * 86_400_000
-
 /** Whether there is nothing to do: then opening takes no write lock and no sync. */
 function isCurrent(connection: Connection, migrations: readonly Migration[]): boolean {
   if (connection.ask(`select 1 from sqlite_schema where name = 'schema_migrations'`) === undefined) return false
@@ -43,7 +40,6 @@ export function migrate(connection: Connection, migrations: readonly Migration[]
     refuseForeignHistory(applied, migrations)
     const known = new Set(applied.map((migration) => migration.number))
     for (const migration of migrations) if (!known.has(migration.number)) applyMigration(connection, migration)
-    connection.execute(run(sql`delete from writers where opened_at < ${at - WRITER_KEPT_MS}`), at)
     connection.commit()
   } catch (error) {
     connection.rollback()

@@ -75,11 +75,20 @@ export class Wake {
 
   #poll(): void {
     this.#stopPolling = this.#clock.after(LIMITS.changePollMs, () => {
-      const version = this.#version()
+      const version = this.#look()
       if (version !== this.#seen) this.#tell()
       this.#seen = version
       if (this.#listeners.size > 0) this.#poll()
     })
+  }
+
+  /** A database that cannot be asked now (closing, a sick disk) is asked again next time; a timer has no caller to tell. */
+  #look(): unknown {
+    try {
+      return this.#version()
+    } catch {
+      return this.#seen
+    }
   }
 
   #tell(): void {
