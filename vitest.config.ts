@@ -4,8 +4,12 @@ const suite = (name: string, include: string[], testTimeout = 20_000) => ({
   test: { name, include, testTimeout, hookTimeout: 60_000 },
 })
 
+// The tests of the house rules need no database, so they do not wait for one.
+const onlyTidy = process.argv.join(' ').endsWith('--project tidy')
+
 export default defineConfig({
   test: {
+    globalSetup: onlyTidy ? [] : ['test/support/shared-postgres.ts'],
     projects: [
       suite('unit', ['src/**/*.test.ts']),
       suite('tidy', ['test/tidy/**/*.test.ts', 'test/promises.test.ts', 'test/claims.test.ts'], 60_000),

@@ -11,6 +11,19 @@ export const LIMITS = {
   /** Pokes of other processes are gathered this long: a burst of commits wakes them once. */
   wakeGatherMs: 2,
 
+  /** PostgreSQL: connections of one process, and how many of them write at once (the others wait and share a commit). */
+  poolConnections: 10,
+  writingConnections: 3,
+  connectMs: 5_000,
+  /** No statement of ours is long; one that is has met a sick server. */
+  statementMs: 30_000,
+  /** A row lock that is not to be had for this long is given up and the transition started again. */
+  rowLockMs: 5_000,
+  /** A worker that stops in the middle of a transaction loses it, and its locks, after this. */
+  idleTransactionMs: 10_000,
+  /** How often a transition that lost against another is started again. */
+  restarts: 8,
+
   /** A worker that is gone is noticed after this; CONTRACT promises takeover within 30 s. */
   leaseMs: 15_000,
   /** Renewals a lease: two may fail before the third must succeed. */

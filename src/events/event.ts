@@ -2,7 +2,7 @@ import type { RunId, ThreadId } from '../base/ids.ts'
 import { integer, json, nullable, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
-import { all, one, run, single } from '../store/transition.ts'
+import { all, atCommit, one, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 
 /**
@@ -45,8 +45,12 @@ const eventRow = row({
 })
 export type Event = Decoded<typeof eventRow>
 
+/**
+ * Written at the commit: on a database with several writers the numbers must be given in the order of the commits, or a
+ * reader of "everything after N" would pass over one that commits late.
+ */
 export function* record(event: NewEvent): Transition<void> {
-  yield* run(sql`insert into events (at, type, thread_id, run_id, data)
+  yield* atCommit(sql`insert into events (at, type, thread_id, run_id, data)
     values (${now}, ${event.type}, ${event.threadId ?? null}, ${event.runId ?? null}, ${JSON.stringify(event.data ?? {})})`)
 }
 

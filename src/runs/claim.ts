@@ -1,7 +1,7 @@
 import type { AttemptId, RunId, WorkerId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
-import { literals, now, sql } from '../store/sql.ts'
+import { literals, now, skipLocked, sql } from '../store/sql.ts'
 import { first, one } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { attemptRow } from './attempt.ts'
@@ -65,7 +65,7 @@ function* nextQueued(claimant: Claimant, passedOver: readonly string[]): Transit
         and (expires_at is null or expires_at > ${now})
         and not exists (select 1 from runs busy where busy.thread_id = waiting.thread_id and busy.state in ('running', 'parked'))
         and (for_worker is null or for_worker = ${workerId})
-      order by priority desc, seq limit 1`,
+      order by priority desc, seq limit 1 ${skipLocked}`,
   )
 }
 

@@ -17,8 +17,12 @@ export async function openStore(url: string, options: StoreOptions): Promise<Sto
     const { openSqliteStore } = await import('./sqlite/store.ts')
     return openSqliteStore({ path: path === ':memory:' ? path : resolve(path), ...options })
   }
+  if (/^postgres(ql)?:\/\//.test(url)) {
+    const { openPostgresStore } = await import('./postgres/store.ts')
+    return openPostgresStore({ url, ...options })
+  }
   throw new HoldfastError('usage/store-url', `"${withoutPassword(url)}" is not a store that this Holdfast knows`, {
-    remedy: 'write sqlite:PATH',
+    remedy: 'write sqlite:PATH or postgres://USER@HOST/DATABASE',
   })
 }
 

@@ -24,6 +24,16 @@ export const raw = (text: string): Sql => ({ strings: [text], values: [] })
 export const literals = (words: readonly string[]): Sql =>
   raw(words.map((word) => `'${word.replaceAll("'", "''")}'`).join(', '))
 
+/** For the claim of a queue's head: rows that another worker is about to take are passed over, where there are others. */
+export const skipLocked: Sql = raw('/* skip locked */')
+
+/** Whether a statement changes anything; refused where only a look is allowed. */
+export function writesSomething(text: string): boolean {
+  return (
+    !/^\s*(select|pragma|explain)\b/i.test(text) && /\b(insert|update|delete|replace|create|drop|alter)\b/i.test(text)
+  )
+}
+
 function isSql(value: SqlValue | Sql): value is Sql {
   return typeof value === 'object' && value !== null && 'strings' in value
 }

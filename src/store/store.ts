@@ -19,7 +19,8 @@ export interface Store {
 
 /** A place where a test may stop, fail, delay or kill. Production opens stores without one. */
 export interface StoreProbe {
-  (point: StorePoint): void
+  /** PostgreSQL waits for a promise; SQLite, which runs a batch without a pause, cannot. */
+  (point: StorePoint): void | Promise<void>
 }
 
 export interface StorePoint {

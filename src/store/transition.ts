@@ -11,12 +11,15 @@ export interface Answer {
 /** One statement and how to read its answer. `yield*` it inside a transition to get that answer. */
 export class Query<T> {
   readonly sql: Sql
+  /** Nothing in the transition depends on it, so an engine may keep it for the moment of the commit. */
+  readonly deferred: boolean
   /** Whether rows come back; an engine may take a shorter way when none do. */
   readonly returnsRows: boolean
   readonly read: (answer: Answer) => T
 
-  constructor(sql: Sql, returnsRows: boolean, read: (answer: Answer) => T) {
+  constructor(sql: Sql, returnsRows: boolean, read: (answer: Answer) => T, deferred = false) {
     this.sql = sql
+    this.deferred = deferred
     this.returnsRows = returnsRows
     this.read = read
   }
@@ -33,7 +36,11 @@ export class Query<T> {
  */
 export type Transition<T> = Generator<Query<unknown>, T, unknown>
 
-/** A change of exactly one statement, declared as such so that it can go in one round trip. */
+/**
+ * A change of exactly one statement, declared as such so that it can go in one round trip. Its answer comes with the
+ * commit, so when the connection breaks both are lost, and it is run again: write it so that a second run does no harm
+ * and its answer is still true, as `update … where …` does and a bare `insert` does not.
+ */
 export interface Single<Args extends readonly unknown[], T> {
   readonly single: (...args: Args) => Query<T>
 }
@@ -58,3 +65,6 @@ export const all = <T>(shape: Row<T>, statement: Sql): Query<T[]> =>
 
 /** Runs a statement for its effect and says how many rows it changed. */
 export const run = (statement: Sql): Query<number> => new Query(statement, false, ({ changes }) => changes)
+
+/** A statement for the moment of the commit: its place among the transition's other statements does not matter. */
+export const atCommit = (statement: Sql): Query<void> => new Query(statement, false, () => undefined, true)

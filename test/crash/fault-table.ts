@@ -8,6 +8,7 @@ const [BUSY, IOERR, FULL] = [5, 10, 13]
 export interface StoreFault {
   readonly title: string
   readonly matches: (point: StorePoint) => boolean
+  readonly atCommit: boolean
   readonly errcode: number
   /** At every such point until it is over, not at one of them. */
   readonly lasting: boolean
@@ -15,101 +16,27 @@ export interface StoreFault {
   readonly answer: string
 }
 
-const at = (place: StorePoint['at'], when: StorePoint['when']) => (point: StorePoint) =>
-  point.at === place && point.when === when
+type Place = `${'before' | 'after'} ${StorePoint['at']}`
+
+function fault(title: string, place: Place, errcode: number, frequency: 'once' | 'always', answer: string): StoreFault {
+  const matches = ({ at, when }: StorePoint) => `${when} ${at}` === place
+  return { title, matches, errcode, answer, lasting: frequency === 'always', atCommit: place.endsWith('commit') }
+}
 
 const SQLITE_FAULTS: readonly StoreFault[] = [
-  {
-    title: 'a lock that is taken for a moment',
-    matches: at('begin', 'before'),
-    errcode: BUSY,
-    lasting: false,
-    answer: 'done',
-  },
-  {
-    title: 'a lock that never comes free',
-    matches: at('begin', 'before'),
-    errcode: BUSY,
-    lasting: true,
-    answer: 'store/busy',
-  },
-  {
-    title: 'a disk failure at begin',
-    matches: at('begin', 'before'),
-    errcode: IOERR,
-    lasting: false,
-    answer: 'store/io',
-  },
-  {
-    title: 'a disk failure right after begin',
-    matches: at('begin', 'after'),
-    errcode: IOERR,
-    lasting: false,
-    answer: 'store/io',
-  },
-  {
-    title: 'a full disk at a statement',
-    matches: at('statement', 'before'),
-    errcode: FULL,
-    lasting: false,
-    answer: 'store/full',
-  },
-  {
-    title: 'a disk failure at a statement',
-    matches: at('statement', 'before'),
-    errcode: IOERR,
-    lasting: false,
-    answer: 'store/io',
-  },
-  {
-    title: 'a disk failure after a statement',
-    matches: at('statement', 'after'),
-    errcode: IOERR,
-    lasting: false,
-    answer: 'store/io',
-  },
-  {
-    title: 'a full disk at commit, once',
-    matches: at('commit', 'before'),
-    errcode: FULL,
-    lasting: false,
-    answer: 'done',
-  },
-  {
-    title: 'a full disk at every commit',
-    matches: at('commit', 'before'),
-    errcode: FULL,
-    lasting: true,
-    answer: 'store/full',
-  },
-  {
-    title: 'a commit that failed, once',
-    matches: at('commit', 'before'),
-    errcode: IOERR,
-    lasting: false,
-    answer: 'done',
-  },
-  {
-    title: 'a commit that fails again and again',
-    matches: at('commit', 'before'),
-    errcode: IOERR,
-    lasting: true,
-    answer: 'store/unknown-commit',
-  },
-  {
-    title: 'a commit that is reported as failed',
-    matches: at('commit', 'after'),
-    errcode: IOERR,
-    lasting: false,
-    answer: 'done',
-  },
-  {
-    title: 'a commit that is reported as failed for want of space',
-    matches: at('commit', 'after'),
-    errcode: FULL,
-    lasting: true,
-    answer: 'done',
-  },
+  fault('a lock that is taken for a moment', 'before begin', BUSY, 'once', 'done'),
+  fault('a lock that never comes free', 'before begin', BUSY, 'always', 'store/busy'),
+  fault('a disk failure at begin', 'before begin', IOERR, 'once', 'store/io'),
+  fault('a disk failure right after begin', 'after begin', IOERR, 'once', 'store/io'),
+  fault('a full disk at a statement', 'before statement', FULL, 'once', 'store/full'),
+  fault('a disk failure at a statement', 'before statement', IOERR, 'once', 'store/io'),
+  fault('a disk failure after a statement', 'after statement', IOERR, 'once', 'store/io'),
+  fault('a full disk at commit, once', 'before commit', FULL, 'once', 'done'),
+  fault('a full disk at every commit', 'before commit', FULL, 'always', 'store/full'),
+  fault('a commit that failed, once', 'before commit', IOERR, 'once', 'done'),
+  fault('a commit that fails again and again', 'before commit', IOERR, 'always', 'store/unknown-commit'),
+  fault('a commit that is reported as failed', 'after commit', IOERR, 'once', 'done'),
+  fault('a commit reported as failed for want of space', 'after commit', FULL, 'always', 'done'),
 ]
 
 /** The table is in SQLite's codes; what another engine's wire can do to it belongs in a table of its own. */
@@ -125,14 +52,14 @@ export interface Sickness {
 }
 
 /** Fails the nth matching point between `begin` and `end`, or all of them. */
-export function probeOf(fault: StoreFault, nth: number): Sickness {
+export function probeOf({ matches, lasting, errcode }: StoreFault, nth: number): Sickness {
   let sick = false
   let seen = 0
   return {
     probe(point) {
-      if (!sick || !fault.matches(point)) return
+      if (!sick || !matches(point)) return
       seen += 1
-      if (fault.lasting || seen === nth) throw sqliteError(fault.errcode)
+      if (lasting || seen === nth) throw sqliteError(errcode)
     },
     begin: () => void (sick = true),
     end: () => void (sick = false),

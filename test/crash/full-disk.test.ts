@@ -39,7 +39,7 @@ function accepts(file: number, bytes: number): boolean {
   }
 }
 
-const BATCHES = 200
+const BATCHES = 10
 
 /** Batches of long names until one is refused: what was acknowledged, and the refusals. */
 async function writeUntilFull(store: Store, lanes: number) {

@@ -72,7 +72,8 @@ interface Report {
 }
 
 async function told(child: ChildProcess, kind: string): Promise<Report> {
-  const [report] = (await once(child, 'message')) as [Report]
+  const gone = once(child, 'exit').then(() => Promise.reject(new Error(`the process ended before it said ${kind}`)))
+  const [report] = (await Promise.race([once(child, 'message'), gone])) as [Report]
   expect(report.kind).toBe(kind)
   return report
 }

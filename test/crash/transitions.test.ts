@@ -19,8 +19,8 @@ import type { Scenario } from './scenarios.ts'
 /** No transition has nearly so many; a loop that gets here would otherwise never end. */
 const MOST_POINTS = 400
 
-/** SQLite: begin, one statement, the batch's number and commit, each before and after. */
-const FEWEST_POINTS = { sqlite: 8, postgres: 2 } as const
+/** Begin, one statement and, on SQLite, the batch's number; commit. Each before and after, and the last two if anything changes. */
+const fewestPoints = (engine: TestEngine, changes: boolean) => ({ sqlite: changes ? 8 : 4, postgres: 2 })[engine.name]
 
 const cases = engines.flatMap((engine) =>
   SCENARIOS.map((scenario) => ({ engine, scenario, name: `${scenario.change}: ${scenario.situation}` })),
@@ -101,13 +101,15 @@ describe.each(cases)('$engine.name, $name', ({ engine, scenario }) => {
       if (!died) break
       deaths += 1
     }
-    expect(deaths).toBeGreaterThanOrEqual(FEWEST_POINTS[engine.name])
+    expect(deaths).toBeGreaterThanOrEqual(fewestPoints(engine, !isEqual(stage.before, stage.after)))
     expect(deaths).toBeLessThan(MOST_POINTS - 1)
   })
 
   test.each(FAULTS[engine.name])('$title: the answer says what is on disk, and the store goes on', async (fault) => {
     const stage = await stageOf(engine, scenario)
     const seen = await pointsSeen(stage, fault)
+    // What changes nothing commits nothing, so its commit cannot fail.
+    if (isEqual(stage.before, stage.after) && fault.atCommit) return expect(seen).toBe(0)
     expect(seen).toBeGreaterThan(0)
     for (let nth = 1; nth <= (fault.lasting ? 1 : seen); nth++) await suffer(stage, fault, nth)
   })

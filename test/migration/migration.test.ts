@@ -179,7 +179,7 @@ function checkOf(path: string, { table, column }: Words): { words: string[]; che
   return { words: check![2]!.split(', ').map((word) => word.replaceAll("'", '')), check: check![1]! }
 }
 
-test.each(STATES)('$table.$column: the database accepts exactly the words that the program knows', (each) => {
+test.each(STATES)('$table, column $column: the database accepts exactly the words that the program knows', (each) => {
   const path = aPath()
   upTo(path, MIGRATIONS)
   const { words, check } = checkOf(path, each)

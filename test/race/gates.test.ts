@@ -124,6 +124,12 @@ async function sceneOf(duel: Duel, stores: readonly Store[], clock: FakeClock): 
   return { run, left: actor('left', 0), right: actor('right', 1) }
 }
 
+/** From the instant of the request nobody starts, parks, queues again or wins anything but `cancelled`. */
+function checkAfterCancel(answer: unknown, is: Run, where: string): void {
+  expect(['running', 'cancelled'], `${where}: after cancel`).toContain(is.state)
+  expect(['claimed', 'starting', 'parked', 'resumed', 'requeued'], `${where}: after cancel`).not.toContain(answer)
+}
+
 /** One transition, and what must be true of any: see the assertions. */
 async function take(actor: Actor, next: Step, where: string): Promise<void> {
   const [was, all] = [await reread(actor.store, actor.run.id), await snapshot(actor.store)]
@@ -135,6 +141,7 @@ async function take(actor: Actor, next: Step, where: string): Promise<void> {
   expect(live.length, `${where}: live attempts`).toBeLessThanOrEqual(1)
   expect(is.fence, `${where}: the fence`).toBeGreaterThanOrEqual(was.fence)
   if (isTerminal(was.state)) expect(is, `${where}: an end that changed`).toEqual(was)
+  if (was.cancelRequestedAt !== null) checkAfterCancel(actor.told.at(-1), is, where)
   const onlyHolders = ['start', 'finish', 'park', 'requeue', 'renew'].includes(next.name)
   if (fenced && onlyHolders) expect(await snapshot(actor.store), `${where}: a fenced worker`).toEqual(all)
 }
@@ -157,7 +164,7 @@ async function play(duel: Duel, order: string, stores: readonly Store[], clock: 
 
 describe.each(engines)('two workers held at gates on $name', (engine) => {
   test.each(DUELS)(
-    '$title: in every order one of them has it, never two, and who lost changes nothing [T1] [T3] [runs/fenced] [runs/one-terminal]',
+    '$title: in every order one of them has it, never two, and who lost changes nothing [T1] [T2] [T3] [runs/fenced] [runs/one-terminal] [runs/cancel-is-final]',
     async (duel) => {
       const clock = new FakeClock()
       const database = await engine.database()

@@ -1,11 +1,14 @@
+import { randomBytes } from 'node:crypto'
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { onTestFinished } from 'vitest'
+import pg from 'pg'
+import { inject, onTestFinished } from 'vitest'
 
 import type { Clock } from '../../src/base/clock.ts'
 import type { Store, StoreProbe } from '../../src/store/store.ts'
+import { openPostgresStore } from '../../src/store/postgres/store.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 
 export interface OpenOptions {
@@ -54,7 +57,88 @@ function sqliteIn(folder: string): TestDatabase {
   }
 }
 
-export const engines: readonly TestEngine[] = [sqlite]
+const postgres: TestEngine = {
+  name: 'postgres',
+  database: () => Promise.resolve(postgresIn(`t_${randomBytes(8).toString('hex')}`)),
+}
+
+function postgresIn(schema: string): TestDatabase {
+  const url = withParameters(inject('postgres'), { schema })
+  onTestFinished(() => void query(url, `drop schema if exists ${schema} cascade`))
+  return {
+    url,
+    async open({ clock, probe } = {}) {
+      const store = await closedAfterTest(openPostgresStore({ url, ...(probe === undefined ? {} : { probe }) }))
+      return clock === undefined ? store : ownClock(store, url, schema, clock)
+    },
+    async copy() {
+      const copy = `${schema.slice(0, 40)}_${randomBytes(4).toString('hex')}`
+      const database = postgresIn(copy)
+      await (await openPostgresStore({ url: database.url })).close()
+      const tables = TABLES.map(
+        (table) => `insert into ${copy}.${table} overriding system value select * from ${schema}.${table};`,
+      )
+      const serials = ['runs', 'events'].map(
+        (table) =>
+          `select setval(pg_get_serial_sequence('${copy}.${table}', 'seq'), (select coalesce(max(seq), 0) + 1 from ${copy}.${table}), false);`,
+      )
+      await query(url, [...tables, ...serials].join('\n'))
+      return database
+    },
+  }
+}
+
+/** In an order that their references allow. */
+const TABLES = ['threads', 'workers', 'runs', 'attempts', 'late_results', 'capacity', 'breakers', 'messages', 'events']
+
+export const engines: readonly TestEngine[] = [sqlite, postgres]
+
+/**
+ * The database's clock is one function; here it reads a row that follows the test's clock. The row is brought up to date
+ * before each use of the store.
+ */
+async function ownClock(store: Store, url: string, schema: string, clock: Clock): Promise<Store> {
+  await query(
+    url,
+    `create table if not exists ${schema}.test_clock (now bigint); delete from ${schema}.test_clock;
+    insert into ${schema}.test_clock values (${clock.now()});
+    create or replace function ${schema}.now_ms() returns bigint language sql volatile as $$ select now from ${schema}.test_clock $$`,
+  )
+  let [shown, turn] = [clock.now(), Promise.resolve()]
+  const follow = () => {
+    turn = turn.then(async () => {
+      const at = clock.now()
+      if (at !== shown) await query(url, `update ${schema}.test_clock set now = ${at}`)
+      shown = at
+    })
+    return turn
+  }
+  return {
+    engine: store.engine,
+    apply: (change, ...args) =>
+      clock.now() === shown ? store.apply(change, ...args) : follow().then(() => store.apply(change, ...args)),
+    read: (look, ...args) => follow().then(() => store.read(look, ...args)),
+    onChange: (listener) => store.onChange(listener),
+    check: () => store.check(),
+    close: () => store.close(),
+  }
+}
+
+export function withParameters(url: string, parameters: Readonly<Record<string, string>>): string {
+  const parsed = new URL(url)
+  for (const [name, value] of Object.entries(parameters)) parsed.searchParams.set(name, value)
+  return parsed.href
+}
+
+export async function query(url: string, text: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client(url.replace(/\?.*/, ''))
+  await client.connect()
+  try {
+    return (await client.query(text)).rows ?? []
+  } finally {
+    await client.end()
+  }
+}
 
 /** A folder that is removed when the test has finished, after everything that was opened in it. */
 export function temporaryFolder(): string {

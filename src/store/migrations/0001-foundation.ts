@@ -9,11 +9,11 @@ export const foundation: Migration = {
 
 const people = (d: Dialect) => [
   `create table threads (
-    id text primary key,
+    id ${d.key} primary key,
     generation ${d.integer} not null default 1,
     agent text not null,
     state text not null default 'open' check (state in ('open', 'removed')),
-    parent_id text,
+    parent_id ${d.key},
     created_at ${d.integer} not null,
     removed_at ${d.integer}
   )${d.tableEnd}`,
@@ -21,7 +21,7 @@ const people = (d: Dialect) => [
 
   // A process that claims runs. The identity (host, boot, pid namespace, pid, start time) is what a taker judges.
   `create table workers (
-    id text primary key,
+    id ${d.key} primary key,
     kind text not null check (kind in ('daemon', 'command')),
     home text not null,
     identity text not null,
@@ -35,17 +35,17 @@ const people = (d: Dialect) => [
 const execution = (d: Dialect) => [
   `create table runs (
     seq ${d.serial},
-    id text not null unique,
-    thread_id text not null references threads (id),
+    id ${d.key} not null unique,
+    thread_id ${d.key} not null references threads (id),
     agent text not null,
     state text not null check (state in ('queued', 'running', 'parked', 'succeeded', 'failed', 'cancelled')),
     priority ${d.integer} not null default 0,
     request text not null,
     request_digest text not null,
-    submit_key text,
-    parent_thread_id text,
+    submit_key ${d.key},
+    parent_thread_id ${d.key},
     notify ${d.integer} not null default 1,
-    for_worker text,
+    for_worker ${d.key},
     fence ${d.integer} not null default 0,
     attempt ${d.integer} not null default 0,
     cancel_requested_at ${d.integer},
@@ -76,12 +76,12 @@ const execution = (d: Dialect) => [
   `create unique index runs_one_active on runs (thread_id) where state in ('running', 'parked')`,
 
   `create table attempts (
-    id text primary key,
-    run_id text not null references runs (id),
+    id ${d.key} primary key,
+    run_id ${d.key} not null references runs (id),
     number ${d.integer} not null,
     fence ${d.integer} not null,
-    worker_id text not null references workers (id),
-    mark text not null,
+    worker_id ${d.key} not null references workers (id),
+    mark ${d.key} not null,
     slots text not null,
     claimed_at ${d.integer} not null,
     lease_until ${d.integer} not null,
@@ -99,8 +99,8 @@ const execution = (d: Dialect) => [
   `create index attempts_by_worker on attempts (worker_id) where ended_at is null`,
 
   `create table late_results (
-    attempt_id text primary key references attempts (id),
-    run_id text not null references runs (id),
+    attempt_id ${d.key} primary key references attempts (id),
+    run_id ${d.key} not null references runs (id),
     outcome text not null,
     arrived_at ${d.integer} not null
   )${d.tableEnd}`,
@@ -109,7 +109,7 @@ const execution = (d: Dialect) => [
 
 const surroundings = (d: Dialect) => [
   `create table capacity (
-    scope text primary key,
+    scope ${d.key} primary key,
     used ${d.integer} not null check (used >= 0)
   )${d.tableEnd}`,
 
@@ -119,24 +119,24 @@ const surroundings = (d: Dialect) => [
     failures ${d.integer} not null,
     openings ${d.integer} not null default 0,
     open_until ${d.integer},
-    probe_run_id text,
+    probe_run_id ${d.key},
     primary key (agent, cause)
   )${d.tableEnd}`,
 
   `create table messages (
-    id text primary key,
-    thread_id text not null,
+    id ${d.key} primary key,
+    thread_id ${d.key} not null,
     generation ${d.integer} not null,
-    from_thread text,
+    from_thread ${d.key},
     kind text not null,
-    key text not null,
+    key ${d.key} not null,
     state text not null check (state in ('pending', 'leased', 'consumed', 'replaced', 'dead')),
     reason text,
     attempts ${d.integer} not null default 0,
     body text not null,
     created_at ${d.integer} not null,
     due_at ${d.integer},
-    consumed_by_run text,
+    consumed_by_run ${d.key},
     unique (thread_id, generation, key)
   )${d.tableEnd}`,
 
@@ -144,8 +144,8 @@ const surroundings = (d: Dialect) => [
     seq ${d.serial},
     at ${d.integer} not null,
     type text not null,
-    thread_id text,
-    run_id text,
+    thread_id ${d.key},
+    run_id ${d.key},
     data text not null
   )${d.tableEnd}`,
   `create index events_by_run on events (run_id, seq) where run_id is not null`,

@@ -1,5 +1,7 @@
 /** The few words in which the two databases' DDL differ. Everything else in a migration is written once. */
 export interface Dialect {
+  /** The text of an id: compared byte by byte, so that a prefix is a range of the index. */
+  readonly key: string
   /** A 64-bit integer. */
   readonly integer: string
   /** An ascending number that the database gives: the primary key. */
@@ -9,9 +11,17 @@ export interface Dialect {
 }
 
 export const SQLITE: Dialect = {
+  key: 'text',
   integer: 'integer',
   serial: 'integer primary key autoincrement',
   tableEnd: ' strict',
+}
+
+export const POSTGRES: Dialect = {
+  key: 'text collate "C"',
+  integer: 'bigint',
+  serial: 'bigint generated always as identity primary key',
+  tableEnd: '',
 }
 
 /** Forward only: a migration that was released is never edited, a new one follows it. */

@@ -3,7 +3,7 @@ import type { SQLInputValue, StatementSync } from 'node:sqlite'
 
 import type { Clock, Instant } from '../../base/clock.ts'
 import { HoldfastError } from '../../base/errors.ts'
-import { now } from '../sql.ts'
+import { now, writesSomething } from '../sql.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import type { StoreProbe } from '../store.ts'
 import type { Query } from '../transition.ts'
@@ -123,7 +123,7 @@ export class Connection {
   #prepareText(text: string): Prepared {
     const known = this.#byText.get(text)
     if (known !== undefined) return known
-    const prepared = { text, statement: this.#database.prepare(text), writes: writes(text) }
+    const prepared = { text, statement: this.#database.prepare(text), writes: writesSomething(text) }
     if (this.#byText.size >= MOST_BUILT_STATEMENTS) this.#byText.delete(this.#byText.keys().next().value ?? '')
     this.#byText.set(text, prepared)
     return prepared
@@ -133,12 +133,6 @@ export class Connection {
 /** `?1, ?2`: numbered, since SQLite would take `$2, $1` for names in order of appearance. */
 function render(statement: Sql): string {
   return statement.strings.reduce((text, part, index) => `${text}?${index}${part}`)
-}
-
-function writes(text: string): boolean {
-  return (
-    !/^\s*(select|pragma|explain)\b/i.test(text) && /\b(insert|update|delete|replace|create|drop|alter)\b/i.test(text)
-  )
 }
 
 function runStatement<T>(statement: StatementSync, query: Query<T>, at: Instant) {

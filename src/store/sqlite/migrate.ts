@@ -1,16 +1,10 @@
-import { createHash } from 'node:crypto'
-
-import { HoldfastError } from '../../base/errors.ts'
 import { MIGRATIONS } from '../migrations/index.ts'
+import { appliedMigrations, checksumOf, pendingMigrations } from '../migrations/history.ts'
 import { SQLITE } from '../migrations/migration.ts'
 import type { Migration } from '../migrations/migration.ts'
-import { integer, row, text } from '../row.ts'
 import { sql } from '../sql.ts'
-import { all, run } from '../transition.ts'
+import { run } from '../transition.ts'
 import type { Connection } from './connection.ts'
-
-const appliedRow = row({ number: integer, name: text(), checksum: text() })
-const appliedMigrations = all(appliedRow, sql`select number, name, checksum from schema_migrations order by number`)
 
 // The engine's own tables. `writers` answers the one question that a failed commit leaves open (group-commit.ts).
 const ENGINE_TABLES = `
@@ -25,8 +19,7 @@ const ENGINE_TABLES = `
 function isCurrent(connection: Connection, migrations: readonly Migration[]): boolean {
   if (connection.ask(`select 1 from sqlite_schema where name = 'schema_migrations'`) === undefined) return false
   const applied = connection.look(appliedMigrations, connection.instant())
-  refuseForeignHistory(applied, migrations)
-  return applied.length === migrations.length
+  return pendingMigrations(applied, migrations, SQLITE).length === 0
 }
 
 /** Brings the schema up to date. Runs under the write lock: of several processes that start together, one does it. */
@@ -35,11 +28,8 @@ export function migrate(connection: Connection, migrations: readonly Migration[]
   connection.begin()
   try {
     connection.script(ENGINE_TABLES)
-    const at = connection.instant()
-    const applied = connection.execute(appliedMigrations, at)
-    refuseForeignHistory(applied, migrations)
-    const known = new Set(applied.map((migration) => migration.number))
-    for (const migration of migrations) if (!known.has(migration.number)) applyMigration(connection, migration)
+    const applied = connection.execute(appliedMigrations, connection.instant())
+    for (const migration of pendingMigrations(applied, migrations, SQLITE)) applyMigration(connection, migration)
     connection.commit()
   } catch (error) {
     connection.rollback()
@@ -53,38 +43,7 @@ function applyMigration(connection: Connection, migration: Migration): void {
   const at = connection.instant()
   connection.execute(
     run(sql`insert into schema_migrations (number, name, checksum, applied_at)
-      values (${number}, ${name}, ${checksum(migration)}, ${at})`),
+      values (${number}, ${name}, ${checksumOf(migration, SQLITE)}, ${at})`),
     at,
   )
-}
-
-function refuseForeignHistory(
-  applied: readonly { number: number; name: string; checksum: string }[],
-  migrations: readonly Migration[],
-): void {
-  for (const { number, name, checksum: recorded } of applied) {
-    const known = migrations.find((migration) => migration.number === number)
-    if (known === undefined) {
-      throw new HoldfastError(
-        'store/newer-schema',
-        `this database has migration ${number} (${name}), which this Holdfast does not know`,
-        {
-          remedy: 'upgrade Holdfast, or open a copy made before the upgrade',
-        },
-      )
-    }
-    if (checksum(known) !== recorded) {
-      throw new HoldfastError(
-        'store/changed-migration',
-        `migration ${number} (${name}) differs from the one this database was made with`,
-        {
-          remedy: 'use the Holdfast that made it, or restore a backup',
-        },
-      )
-    }
-  }
-}
-
-function checksum(migration: Migration): string {
-  return createHash('sha256').update(migration.statements(SQLITE).join(';\n')).digest('hex')
 }

@@ -1,0 +1,105 @@
+import { HoldfastError } from '../../base/errors.ts'
+
+/** PostgreSQL's five characters, or undefined for an error of the connection or of our own. */
+export function sqlState(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null)?.code
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !code.startsWith('E') ? code : undefined
+}
+
+/** The transaction lost against another one, and may win when it is started again. */
+const RESTART = new Set([
+  '40001', // serialization failure
+  '40P01', // deadlock
+  '55P03', // a row lock was not to be had in time
+  '23505', // two created the same key at once; started anew, the second one finds the first's row
+])
+export const isRestartable = (error: unknown): boolean => RESTART.has(sqlState(error) ?? '')
+
+/** The server is going down or coming up, or has no place for one more. */
+const SHUTDOWN = new Set(['57P01', '57P02', '57P03', '53300', '25P03'])
+
+/** Nobody answered, or not to the end: what was asked may or may not have been done. */
+export function isConnectionLost(error: unknown): boolean {
+  if (error instanceof HoldfastError) return error.code === 'store/unreachable'
+  const state = sqlState(error)
+  if (state !== undefined) return state.startsWith('08') || SHUTDOWN.has(state)
+  return isNetworkError(error)
+}
+
+function isNetworkError(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const code = (error as { code?: string }).code
+  if (code !== undefined && /^E[A-Z_]+$/.test(code)) return true
+  return /terminat|timeout|not queryable|connection|closed/i.test(error.message)
+}
+
+const SENTENCES: Readonly<Record<string, [code: string, message: string, remedy: string]>> = {
+  '28P01': ['store/wrong-password', 'the database refused the password', 'check user and password in HOLDFAST_STORE'],
+  '28000': [
+    'store/not-allowed',
+    'the database does not let this user in from here',
+    "check the user in HOLDFAST_STORE and the server's pg_hba.conf",
+  ],
+  '3D000': [
+    'store/no-database',
+    'there is no such database',
+    'create it (createdb NAME), or correct the name in HOLDFAST_STORE',
+  ],
+  '42501': [
+    'store/missing-rights',
+    'this user may not do that',
+    'grant the user CREATE on the database, or create the schema for it (create schema holdfast authorization USER)',
+  ],
+  '53100': [
+    'store/full',
+    'the disk of the database server is full',
+    'free some space there; nothing acknowledged was lost',
+  ],
+  '53300': [
+    'store/busy',
+    'the database has no connection left',
+    'raise max_connections, or lower ?pool= in HOLDFAST_STORE',
+  ],
+  '57014': [
+    'store/slow',
+    'a statement took longer than it may',
+    'raise ?statement_timeout= in HOLDFAST_STORE, or find out what the server is busy with',
+  ],
+  '25006': ['store/read-only', 'this server takes no writes', 'it is a replica: point HOLDFAST_STORE at the primary'],
+}
+
+/** What went wrong in words that say what to do; anything that is not the database's passes unchanged. */
+export function explain(error: unknown): unknown {
+  if (error instanceof HoldfastError) return error
+  const state = sqlState(error)
+  const message = error instanceof Error ? error.message : String(error)
+  const known = state === undefined ? undefined : SENTENCES[state]
+  if (known !== undefined)
+    return new HoldfastError(known[0], `${known[1]} (${message})`, { remedy: known[2], cause: error })
+  if (isRestartable(error) && state !== '23505') {
+    return new HoldfastError('store/busy', `the transaction kept losing against others (${message})`, {
+      remedy: 'try again',
+      retry: { afterMs: 1_000 },
+      cause: error,
+    })
+  }
+  if (state?.startsWith('23') === true) {
+    return new HoldfastError('store/constraint', `a rule of the database was broken (${message})`, {
+      remedy: 'please report this, it is a defect',
+      cause: error,
+    })
+  }
+  if (isConnectionLost(error)) {
+    return new HoldfastError('store/unreachable', `the database does not answer (${message})`, {
+      remedy: 'check that the server runs and that HOLDFAST_STORE names it',
+      retry: { afterMs: 1_000 },
+      cause: error,
+    })
+  }
+  return state === undefined
+    ? error
+    : new HoldfastError('store/postgres', `${message} (${state})`, {
+        remedy: '`holdfast doctor` checks the database',
+        cause: error,
+      })
+}

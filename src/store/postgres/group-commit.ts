@@ -1,0 +1,159 @@
+import type { Pool } from 'pg'
+
+import { sleep } from '../../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
+import { HoldfastError, describeError } from '../../base/errors.ts'
+import type { Randomness } from '../../base/ids.ts'
+import { LIMITS } from '../../base/limits.ts'
+import type { StoreProbe } from '../store.ts'
+import { memberFor, performBatch } from './batch.ts'
+import type { Member, Performed, Progress } from './batch.ts'
+import type { Change } from '../transition.ts'
+import { explain, isConnectionLost, isRestartable } from './errors.ts'
+import { Lane, RequestFailed } from './lane.ts'
+import { lookUpBatch } from './look-up.ts'
+import type { Renderer, Request } from './statement.ts'
+
+export interface GroupCommitOptions {
+  readonly pool: Pool
+  readonly clock: Clock
+  readonly random: Randomness
+  readonly renderer: Renderer
+  readonly opening: readonly Request[]
+  readonly probe?: StoreProbe
+  readonly onCommit: () => void
+}
+
+/** What became of a batch. */
+type Fate =
+  | { readonly kind: 'committed'; readonly values: readonly unknown[]; readonly changed: boolean }
+  | { readonly kind: 'undone'; readonly error: unknown }
+  | { readonly kind: 'unknown'; readonly error: unknown }
+
+/**
+ * Transitions that arrive while others are being committed wait and then share a transaction, so round trips and syncs
+ * are paid once for many. If a batch fails, none of it happened, and its members run again one by one; one that lost
+ * against another transaction is started again within a bound. A connection that breaks before the commit was sent has
+ * committed nothing; one that breaks after it leaves the question open, and the batch number answers it.
+ */
+export class GroupCommit {
+  readonly #options: GroupCommitOptions
+  readonly #lanes = new WeakMap<object, Lane>()
+  readonly #waiting: Member[] = []
+  readonly #busy = new Set<Promise<void>>()
+  #scheduled = false
+  #closed = false
+
+  constructor(options: GroupCommitOptions) {
+    this.#options = options
+  }
+
+  submit<Args extends readonly unknown[], T>(change: Change<Args, T>, args: Args): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      if (this.#closed)
+        return reject(new HoldfastError('store/closed', 'this store was closed', { remedy: 'open it again' }))
+      this.#waiting.push({ ...memberFor(change, args), resolve: resolve as (value: unknown) => void, reject })
+      this.#schedule()
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    while (this.#waiting.length > 0 || this.#busy.size > 0) {
+      await Promise.all(this.#busy)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    // Callers that were just answered submit their next transition before this turn of the event loop ends.
+    setImmediate(() => {
+      this.#scheduled = false
+      if (this.#waiting.length === 0 || this.#busy.size >= LIMITS.writingConnections) return
+      const work = this.#commitTogether(this.#waiting.splice(0, LIMITS.batchMembers))
+      this.#busy.add(work)
+      void work.finally(() => {
+        this.#busy.delete(work)
+        if (this.#waiting.length > 0) this.#schedule()
+      })
+      if (this.#waiting.length > 0) this.#schedule()
+    })
+  }
+
+  async #commitTogether(members: readonly Member[]): Promise<void> {
+    if (members.length > 1) {
+      const fate = await this.#attempt(members)
+      if (fate.kind !== 'undone') return this.#answer(members, fate)
+    }
+    await Promise.all(members.map((member) => this.#commitAlone(member)))
+  }
+
+  /** Undone by a lost race or a lost connection: again, within a bound. Anything else is the caller's to know. */
+  async #commitAlone(member: Member): Promise<void> {
+    const { clock, random } = this.#options
+    const deadline = clock.monotonicMs() + LIMITS.lockWaitMs
+    for (let attempt = 1; ; attempt++) {
+      const fate = await this.#attempt([member])
+      if (fate.kind !== 'undone') return this.#answer([member], fate)
+      const lostRace = isRestartable(fate.error) && attempt < LIMITS.restarts
+      const mayRecover = lostRace || isConnectionLost(fate.error)
+      if (!mayRecover || clock.monotonicMs() > deadline) return member.reject(explain(fate.error))
+      await sleep(clock, Math.min(2 ** attempt * 5, 1_000) * (0.5 + random.fraction()))
+    }
+  }
+
+  #answer(members: readonly Member[], fate: Exclude<Fate, { kind: 'undone' }>): void {
+    if (fate.kind === 'unknown') return members.forEach((member) => member.reject(unknownCommit(fate.error)))
+    members.forEach((member, index) => member.resolve(fate.values[index]))
+    if (fate.changed) this.#options.onCommit()
+  }
+
+  /** One transaction for these members. */
+  async #attempt(members: readonly Member[]): Promise<Fate> {
+    const { renderer, opening, probe } = this.#options
+    const progress: Progress = {}
+    let lane: Lane | undefined
+    try {
+      lane = await this.#acquire()
+      const performed = await performBatch(members, { lane, renderer, opening, probe }, progress)
+      lane.client.release()
+      return { kind: 'committed', ...performed }
+    } catch (failure) {
+      return this.#afterFailure(failure, lane, progress)
+    }
+  }
+
+  async #afterFailure(failure: unknown, lane: Lane | undefined, { committing }: Progress): Promise<Fate> {
+    const { error, answered } = readFailure(failure)
+    // A transaction that failed is over with its connection: nothing of it can linger in the pool.
+    lane?.client.release(true)
+    if (lane === undefined || committing === undefined || answered) return { kind: 'undone', error }
+    const found = await lookUpBatch(this.#options, lane.id, committing.batch)
+    if (found === 'committed') return { kind: 'committed', values: committing.values, changed: true }
+    return { kind: found === 'missing' ? 'undone' : 'unknown', error }
+  }
+
+  async #acquire(): Promise<Lane> {
+    const { pool, random } = this.#options
+    const client = await pool.connect()
+    const lane = this.#lanes.get(client) ?? new Lane(client, random)
+    this.#lanes.set(client, lane)
+    return lane
+  }
+}
+
+/** `answered`: the server itself said no, so the transaction was rolled back. */
+function readFailure(failure: unknown): { readonly error: unknown; readonly answered: boolean } {
+  if (!(failure instanceof RequestFailed)) return { error: failure, answered: false }
+  return { error: failure.cause, answered: !failure.lost }
+}
+
+function unknownCommit(cause: unknown): HoldfastError {
+  return new HoldfastError(
+    'store/unknown-commit',
+    `it is not known whether the last change was committed (${describeError(explain(cause))})`,
+    { remedy: 'look the change up before doing it again', cause },
+  )
+}

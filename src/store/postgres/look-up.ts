@@ -1,0 +1,69 @@
+import type { Pool } from 'pg'
+
+import { sleep } from '../../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
+import { LIMITS } from '../../base/limits.ts'
+import type { StoreProbe } from '../store.ts'
+import { isConnectionLost, sqlState } from './errors.ts'
+import type { Request } from './statement.ts'
+
+interface LookUpPorts {
+  readonly pool: Pool
+  readonly clock: Clock
+  readonly opening: readonly Request[]
+  readonly probe?: StoreProbe
+}
+
+/**
+ * Whether a batch was committed whose connection broke at that moment. The answer is for good: asking for the lane's row
+ * waits for a transaction that still holds it, and a batch that is found missing is sealed, so that a commit which is
+ * still on its way fails (`markRequest`). Asked again until the database answers, within the bound.
+ */
+export async function lookUpBatch(
+  ports: LookUpPorts,
+  lane: string,
+  batch: number,
+): Promise<'committed' | 'missing' | 'unknown'> {
+  const { clock } = ports
+  const deadline = clock.monotonicMs() + LIMITS.lockWaitMs
+  for (let wait = 20; ; wait = Math.min(wait * 2, 500)) {
+    try {
+      return await ask(ports, lane, batch)
+    } catch (error) {
+      const mayRecover = isConnectionLost(error) || sqlState(error) !== undefined
+      if (!mayRecover || clock.monotonicMs() > deadline) return 'unknown'
+      await sleep(clock, wait)
+    }
+  }
+}
+
+async function ask(
+  { pool, opening, probe }: LookUpPorts,
+  lane: string,
+  batch: number,
+): Promise<'committed' | 'missing'> {
+  await probe?.({ at: 'begin', when: 'before' })
+  const client = await pool.connect()
+  let broken = true
+  try {
+    for (const request of opening) await client.query(request.text)
+    // No row yet, or one that is not committed yet: this waits for it, and otherwise seals the batch itself.
+    const seal = await client.query(
+      'insert into writers (id, batch, opened_at) values ($1, $2, now_ms()) on conflict (id) do nothing',
+      [lane, -batch],
+    )
+    let found = false
+    if (seal.rowCount === 0) {
+      const { rows } = await client.query<{ batch: string }>('select batch from writers where id = $1 for update', [
+        lane,
+      ])
+      found = Number(rows[0]?.batch) === batch
+      if (!found) await client.query('update writers set batch = $2 where id = $1', [lane, -batch])
+    }
+    await client.query('commit')
+    broken = false
+    return found ? 'committed' : 'missing'
+  } finally {
+    client.release(broken)
+  }
+}

@@ -1,0 +1,97 @@
+import type { Pool, PoolClient } from 'pg'
+
+import { HoldfastError } from '../../base/errors.ts'
+import { MIGRATIONS } from '../migrations/index.ts'
+import { appliedMigrations, checksumOf, pendingMigrations } from '../migrations/history.ts'
+import { POSTGRES } from '../migrations/migration.ts'
+import type { Migration } from '../migrations/migration.ts'
+
+/** 14 is the oldest that the PostgreSQL project itself still looks after. */
+const OLDEST_SERVER = 140_000
+
+/** Lanes of processes that are long gone; nobody looks their batches up any more. */
+const WRITERS_KEPT_MS = 7 * 86_400_000
+
+/**
+ * Time comes from the database, through this one function, so that leases and due times of many machines share a clock.
+ * A test replaces it to own the clock.
+ */
+const CLOCK = `create function now_ms() returns bigint language sql volatile parallel safe
+  as $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint $$`
+
+/** Brings the schema up to date: one transaction, under a lock, so that of many machines that start together one does it. */
+export async function migratePostgres(
+  pool: Pool,
+  schema: string,
+  migrations: readonly Migration[] = MIGRATIONS,
+): Promise<void> {
+  const client = await pool.connect()
+  try {
+    await refuseOldServer(client)
+    if (await isCurrent(client, schema, migrations)) return
+    await client.query('begin')
+    await client.query(`set local search_path to ${schema}`)
+    await client.query('set local lock_timeout to 0')
+    await client.query('select pg_advisory_xact_lock(hashtext($1))', [`holdfast.migrate.${schema}`])
+    await applyPending(client, schema, migrations)
+    await client.query('commit')
+  } catch (error) {
+    await client.query('rollback').catch(() => {})
+    throw error
+  } finally {
+    client.release()
+  }
+}
+
+async function applyPending(client: PoolClient, schema: string, migrations: readonly Migration[]): Promise<void> {
+  if (!(await exists(client, schema))) await client.query(`create schema if not exists ${schema}`)
+  if (!(await exists(client, schema, 'schema_migrations'))) await createEngineTables(client)
+  for (const migration of await pending(client, schema, migrations)) {
+    for (const statement of migration.statements(POSTGRES)) await client.query(statement)
+    await client.query(
+      'insert into schema_migrations (number, name, checksum, applied_at) values ($1, $2, $3, now_ms())',
+      [migration.number, migration.name, checksumOf(migration, POSTGRES)],
+    )
+  }
+  await client.query('delete from writers where opened_at < now_ms() - $1', [WRITERS_KEPT_MS])
+}
+
+async function createEngineTables(client: PoolClient): Promise<void> {
+  await client.query(CLOCK)
+  await client.query(`create table schema_migrations (
+    number bigint primary key, name text not null, checksum text not null, applied_at bigint not null)`)
+  await client.query('create table writers (id text primary key, batch bigint not null, opened_at bigint not null)')
+}
+
+async function isCurrent(client: PoolClient, schema: string, migrations: readonly Migration[]): Promise<boolean> {
+  if (!(await exists(client, schema, 'schema_migrations'))) return false
+  return (await pending(client, schema, migrations)).length === 0
+}
+
+async function pending(
+  client: PoolClient,
+  schema: string,
+  migrations: readonly Migration[],
+): Promise<readonly Migration[]> {
+  const { rows } = await client.query(
+    appliedMigrations.sql.strings[0]!.replace('schema_migrations', `${schema}.schema_migrations`),
+  )
+  return pendingMigrations(appliedMigrations.read({ rows, changes: 0 }), migrations, POSTGRES)
+}
+
+async function exists(client: PoolClient, schema: string, table?: string): Promise<boolean> {
+  const { rowCount } =
+    table === undefined
+      ? await client.query('select 1 from pg_namespace where nspname = $1', [schema])
+      : await client.query('select 1 from pg_tables where schemaname = $1 and tablename = $2', [schema, table])
+  return rowCount === 1
+}
+
+async function refuseOldServer(client: PoolClient): Promise<void> {
+  const { rows } = await client.query<{ version: string }>(`select current_setting('server_version_num') as version`)
+  const version = Number(rows[0]?.version)
+  if (version >= OLDEST_SERVER) return
+  throw new HoldfastError('store/old-postgres', `this is PostgreSQL ${Math.floor(version / 10_000)}`, {
+    remedy: `use PostgreSQL ${OLDEST_SERVER / 10_000} or newer`,
+  })
+}

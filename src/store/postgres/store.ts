@@ -1,0 +1,165 @@
+import type { Client, Pool } from 'pg'
+
+import { systemClock } from '../../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
+import { HoldfastError } from '../../base/errors.ts'
+import { systemRandomness } from '../../base/ids.ts'
+import type { Randomness } from '../../base/ids.ts'
+import { writesSomething } from '../sql.ts'
+import type { Store, StoreProbe } from '../store.ts'
+import type { Change, Query } from '../transition.ts'
+import { explain } from './errors.ts'
+import { GroupCommit } from './group-commit.ts'
+import { migratePostgres } from './migrate.ts'
+import { localSettings, parsePostgresUrl } from './settings.ts'
+import type { PostgresSettings } from './settings.ts'
+import { Renderer } from './statement.ts'
+import type { Request } from './statement.ts'
+import { Wake } from './wake.ts'
+
+export interface PostgresOptions {
+  readonly url: string
+  readonly clock?: Clock
+  readonly random?: Randomness
+  readonly probe?: StoreProbe
+}
+
+/** PostgreSQL: any number of machines on one database. */
+export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
+  const { clock = systemClock, random = systemRandomness, probe } = options
+  const settings = parsePostgresUrl(options.url)
+  const { Pool, Client } = await loadDriver()
+  const pool = new Pool(settings.pool)
+  // An idle connection that breaks is replaced; the error belongs to nobody.
+  pool.on('error', () => {})
+  try {
+    await migratePostgres(pool, settings.schema)
+  } catch (error) {
+    await pool.end()
+    throw explain(error)
+  }
+  const connect = async () => {
+    const client = new Client({ ...settings.pool, pipeline: false } as never)
+    client.on('error', () => {})
+    await client.connect()
+    return client as Client
+  }
+  const wake = new Wake({
+    pool,
+    clock,
+    channel: `${settings.schema}_changed`,
+    connect: settings.pooled ? undefined : connect,
+  })
+  const renderer = new Renderer({ named: !settings.pooled })
+  const commits = new GroupCommit({
+    pool,
+    clock,
+    random,
+    renderer,
+    opening: openingOf(settings, 'begin'),
+    onCommit: () => wake.announce(),
+    ...(probe === undefined ? {} : { probe }),
+  })
+  return new PostgresStore(pool, settings, renderer, commits, wake)
+}
+
+function openingOf(settings: PostgresSettings, begin: string): Request[] {
+  return [begin, ...(settings.pooled ? localSettings(settings) : [])].map((text) => ({ text }))
+}
+
+class PostgresStore implements Store {
+  readonly engine = 'postgres'
+  readonly #pool: Pool
+  readonly #settings: PostgresSettings
+  readonly #renderer: Renderer
+  readonly #commits: GroupCommit
+  readonly #wake: Wake
+  #closed = false
+
+  constructor(pool: Pool, settings: PostgresSettings, renderer: Renderer, commits: GroupCommit, wake: Wake) {
+    this.#pool = pool
+    this.#settings = settings
+    this.#renderer = renderer
+    this.#commits = commits
+    this.#wake = wake
+  }
+
+  apply<Args extends readonly unknown[], T>(change: Change<Args, T>, ...args: Args): Promise<T> {
+    return this.#commits.submit(change, args)
+  }
+
+  async read<Args extends readonly unknown[], T>(look: Change<Args, T>, ...args: Args): Promise<T> {
+    if (this.#closed) throw new HoldfastError('store/closed', 'this store was closed', { remedy: 'open it again' })
+    try {
+      if (typeof look !== 'function' && !this.#settings.pooled) return await this.#readOne(look.single(...args))
+      const transition = typeof look === 'function' ? look(...args) : look.single(...args)[Symbol.iterator]()
+      return await this.#readSnapshot(transition)
+    } catch (error) {
+      throw explain(error)
+    }
+  }
+
+  onChange(listener: () => void): () => void {
+    return this.#wake.listen(listener)
+  }
+
+  async check(): Promise<string[]> {
+    await this.#pool.query('select 1')
+    return []
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    await this.#commits.close()
+    await this.#wake.close()
+    await this.#pool.end()
+  }
+
+  async #readOne<T>(query: Query<T>): Promise<T> {
+    const request = this.#readOnly(query)
+    const { rows } = await this.#pool.query(request as { text: string; values: unknown[] })
+    return query.read({ rows, changes: 0 })
+  }
+
+  async #readSnapshot<T>(transition: Generator<Query<unknown>, T, unknown>): Promise<T> {
+    const client = await this.#pool.connect()
+    let broken = true
+    try {
+      for (const { text } of openingOf(this.#settings, 'begin isolation level repeatable read read only'))
+        await client.query(text)
+      let step = transition.next()
+      while (step.done !== true) {
+        const { rows } = await client.query(this.#readOnly(step.value) as { text: string; values: unknown[] })
+        step = transition.next(step.value.read({ rows, changes: 0 }))
+      }
+      await client.query('rollback')
+      broken = false
+      return step.value
+    } finally {
+      client.release(broken)
+    }
+  }
+
+  #readOnly(query: Query<unknown>): Request {
+    const request = this.#renderer.request(query.sql)
+    if (writesSomething(request.text)) {
+      throw new HoldfastError('store/read-only-look', `a read tried to write: ${request.text}`, {
+        remedy: 'use apply for changes',
+      })
+    }
+    return request
+  }
+}
+
+async function loadDriver(): Promise<Pick<typeof import('pg'), 'Pool' | 'Client'>> {
+  try {
+    const { default: driver } = await import('pg')
+    return driver
+  } catch (cause) {
+    throw new HoldfastError('store/no-driver', 'the PostgreSQL driver is not installed', {
+      remedy: 'npm install pg',
+      cause,
+    })
+  }
+}

@@ -1,0 +1,114 @@
+import type { Client, Pool } from 'pg'
+
+import type { Clock } from '../../base/clock.ts'
+import { LIMITS } from '../../base/limits.ts'
+
+export interface WakePorts {
+  readonly pool: Pool
+  readonly clock: Clock
+  /** One channel a schema. */
+  readonly channel: string
+  /** A connection of its own to listen on; undefined where a pooler makes that impossible. */
+  readonly connect: (() => Promise<Client>) | undefined
+}
+
+/**
+ * How machines notice each other's commits: NOTIFY after a commit, gathered, and LISTEN on a connection of its own. It is
+ * a hint: while nobody can be heard, listeners look by themselves.
+ */
+export class Wake {
+  readonly #ports: WakePorts
+  readonly #listeners = new Set<() => void>()
+  #announcing = false
+  #ear: Client | undefined
+  #hearing = false
+  #stopLooking: (() => void) | undefined
+  #closed = false
+
+  constructor(ports: WakePorts) {
+    this.#ports = ports
+  }
+
+  listen(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    if (this.#listeners.size === 1) this.#start()
+    return () => {
+      this.#listeners.delete(listener)
+      if (this.#listeners.size === 0) this.#stop()
+    }
+  }
+
+  announce(): void {
+    this.#tell()
+    if (this.#announcing || this.#closed) return
+    this.#announcing = true
+    this.#ports.clock.after(LIMITS.wakeGatherMs, () => void this.#notify())
+  }
+
+  /** The last commit of a short-lived process is announced before it ends. */
+  async close(): Promise<void> {
+    this.#closed = true
+    if (this.#announcing) await this.#notify()
+    this.#stop()
+  }
+
+  async #notify(): Promise<void> {
+    if (!this.#announcing) return
+    this.#announcing = false
+    // Whoever does not hear it looks later.
+    await this.#ports.pool.query(`notify ${this.#ports.channel}`).catch(() => {})
+  }
+
+  #start(): void {
+    this.#look()
+    void this.#hear()
+  }
+
+  #stop(): void {
+    this.#stopLooking?.()
+    this.#stopLooking = undefined
+    this.#hearing = false
+    const ear = this.#ear
+    this.#ear = undefined
+    void ear?.end().catch(() => {})
+  }
+
+  /** Called again whenever the connection breaks; what was missed meanwhile is found by looking. */
+  async #hear(): Promise<void> {
+    const { connect, channel } = this.#ports
+    if (connect === undefined || this.#ear !== undefined) return
+    try {
+      const ear = await connect()
+      if (this.#listeners.size === 0) return await ear.end()
+      this.#ear = ear
+      ear.on('notification', () => this.#tell())
+      ear.on('error', () => this.#deaf(ear))
+      ear.on('end', () => this.#deaf(ear))
+      await ear.query(`listen ${channel}`)
+      this.#hearing = true
+      this.#tell()
+    } catch {
+      this.#deaf(this.#ear)
+    }
+  }
+
+  #deaf(ear: Client | undefined): void {
+    if (ear !== this.#ear) return
+    this.#ear = undefined
+    this.#hearing = false
+  }
+
+  #look(): void {
+    this.#stopLooking = this.#ports.clock.after(LIMITS.changePollMs, () => {
+      if (!this.#hearing) {
+        this.#tell()
+        void this.#hear()
+      }
+      if (this.#listeners.size > 0) this.#look()
+    })
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener()
+  }
+}
