@@ -2,7 +2,7 @@ import { defineConfig } from 'tsdown'
 
 /** One file out for one file in: a module finds its neighbours (the supervisor) beside itself, in `src` as in `dist`. */
 export default defineConfig({
-  entry: ['src/index.ts', 'src/cli/main.ts', 'src/processes/supervisor-main.ts'],
+  entry: ['src/index.ts', 'src/testing/index.ts', 'src/cli/main.ts', 'src/processes/supervisor-main.ts'],
   unbundle: true,
   format: 'esm',
   platform: 'node',

@@ -13,6 +13,7 @@ import type { Claim } from './claim.ts'
 import { finishRun, finishUnclaimed } from './finish.ts'
 import type { Finish } from './finish.ts'
 import { findRun, runRow } from './run.ts'
+import type { Run } from './run.ts'
 import type { OwnerIdentity } from './worker.ts'
 
 /** A live attempt with what a taker needs to judge its owner. */
@@ -66,43 +67,47 @@ export function* takeOverRun(
   ground: TakeoverGround,
   taker: Taker,
 ): Transition<Claim | undefined> {
-  const old = yield* first(attemptRow, sql`select * from attempts where id = ${held.id} and ended_at is null`)
-  if (old === undefined || !(yield* groundHolds(old, ground))) return undefined
   const taken = yield* first(
     runRow,
     sql`update runs set fence = fence + 1, attempt = attempt + 1
       where id = ${held.runId} and fence = ${held.fence} and state = 'running' returning *`,
   )
   if (taken === undefined) return undefined
-  yield* run(
-    sql`update attempts set ended_at = ${now}, outcome = 'superseded' where id = ${old.id} and ended_at is null`,
-  )
-  const holder = {
-    workerId: taker.workerId,
-    leaseMs: taker.leaseMs,
-    attempt: { id: taker.attemptId, mark: taker.mark ?? old.mark },
-  }
-  const attempt = yield* insertAttempt(taken, holder, old.slots)
-  if (old.startingAt !== null)
-    yield* run(sql`update attempts set starting_at = ${old.startingAt} where id = ${attempt.id}`)
+  const old = yield* supersede(held.id, ground)
+  if (old === undefined) return yield* letBe(taken)
+  const mark = taker.mark ?? old.mark
+  const holder = { workerId: taker.workerId, leaseMs: taker.leaseMs, attempt: { id: taker.attemptId, mark } }
+  const attempt = yield* insertAttempt(taken, holder, old.slots, old.startingAt)
   yield* record({
     type: 'run.taken_over',
     threadId: taken.threadId,
     runId: taken.id,
     data: { attempt: taken.attempt, from: old.workerId, ground },
   })
-  return { run: taken, attempt: { ...attempt, startingAt: old.startingAt } }
+  return { run: taken, attempt }
 }
 
-const yesRow = row({ yes: integer })
-
-function* groundHolds(old: Attempt, ground: TakeoverGround): Transition<boolean> {
-  if (ground === 'owner-dead') return true
-  if (ground === 'released') return old.releasedAt !== null
-  return (
-    (yield* first(yesRow, sql`select 1 as yes from attempts where id = ${old.id} and lease_until < ${now}`)) !==
-    undefined
+/** Whether the ground holds is the update's own verdict: a renewal that came first wins. */
+function* supersede(id: AttemptId, ground: TakeoverGround): Transition<Attempt | undefined> {
+  const holds = {
+    'owner-dead': sql`1 = 1`,
+    'lease-over': sql`lease_until < ${now}`,
+    released: sql`released_at is not null`,
+  }[ground]
+  return yield* first(
+    attemptRow,
+    sql`update attempts set ended_at = ${now}, outcome = 'superseded'
+      where id = ${id} and ended_at is null and ${holds} returning *`,
   )
+}
+
+/** Nobody has seen the new fence yet: it is taken back in the same transaction. The run is locked before its attempt
+ * everywhere, so that two who want both never wait for each other. */
+function* letBe(taken: Run): Transition<undefined> {
+  yield* run(
+    sql`update runs set fence = fence - 1, attempt = attempt - 1 where id = ${taken.id} and fence = ${taken.fence}`,
+  )
+  return undefined
 }
 
 /**

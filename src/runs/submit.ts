@@ -8,7 +8,7 @@ import { now, sql } from '../store/sql.ts'
 import { first, one } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { openThread } from '../threads/thread.ts'
-import { runRow } from './run.ts'
+import { findRun, runRow } from './run.ts'
 import type { Run, RunRequest } from './run.ts'
 
 export interface Submission {
@@ -48,8 +48,9 @@ export function* submitRun(submission: Submission): Transition<Submitted> {
   yield* openThread(submission.threadId, submission.agent, submission.parentThreadId ?? null)
   const stored = yield* insertRun(submission, digest)
   if (stored === undefined) {
-    const winner = yield* findByKey(submission.key ?? '')
-    if (winner === undefined) throw new Error(`run ${submission.id} was neither stored nor found by its key`)
+    // By its key somebody else's; by its id our own, whose first answer was lost.
+    const winner = (yield* findRun.single(submission.id)) ?? (yield* findByKey(submission.key ?? ''))
+    if (winner === undefined) throw new Error(`run ${submission.id} was neither stored nor found`)
     return { kind: winner.requestDigest === digest ? 'existing' : 'conflict', run: winner }
   }
   yield* record({
@@ -71,7 +72,7 @@ function* insertRun(submission: Submission, digest: string): Transition<Run | un
         ${key ?? null}, ${parentThreadId ?? null}, ${notify ? 1 : 0},
         ${submission.forWorker ?? null}, ${now},
         ${expiresInMs === undefined ? sql`null` : sql`${now} + ${expiresInMs}`})
-      on conflict (submit_key) where submit_key is not null do nothing
+      on conflict do nothing
       returning *`,
   )
 }

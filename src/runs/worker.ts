@@ -50,6 +50,8 @@ export function* registerWorker(worker: NewWorker, dead?: WorkerId): Transition<
       on conflict do nothing returning *`,
   )
   if (registered !== undefined) return { kind: 'registered', worker: registered }
+  const known = yield* findWorker.single(worker.id)
+  if (known !== undefined) return { kind: 'registered', worker: known }
   const [by] = yield* liveDaemons.single(worker.home)
   if (by === undefined) throw new Error(`worker ${worker.id} was neither registered nor kept out`)
   return { kind: 'occupied', by }

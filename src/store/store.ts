@@ -19,8 +19,7 @@ export interface Store {
 
 /** A place where a test may stop, fail, delay or kill. Production opens stores without one. */
 export interface StoreProbe {
-  /** PostgreSQL waits for a promise; SQLite, which runs a batch without a pause, cannot. */
-  (point: StorePoint): void | Promise<void>
+  (point: StorePoint): void
 }
 
 export interface StorePoint {
@@ -29,3 +28,6 @@ export interface StorePoint {
   /** The statement's text, for `statement`. */
   readonly text?: string
 }
+
+/** One that may also hold a transition at a point. SQLite runs a batch without a pause, so only PostgreSQL takes it. */
+export type HoldingProbe = (point: StorePoint) => void | Promise<void>

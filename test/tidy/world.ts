@@ -11,7 +11,7 @@ export const WORLD: readonly { readonly names: readonly string[]; readonly only:
   { names: ['process.hrtime'], only: ['src/base/clock.ts', 'src/base/files.ts'] },
   { names: ['setTimeout', 'setInterval'], only: ['src/base/clock.ts'] },
   // Not a delay but "after what is ready now": the group commit gathers its members by it.
-  { names: ['setImmediate'], only: ['src/base/clock.ts', 'src/store/sqlite/'] },
+  { names: ['setImmediate'], only: ['src/base/clock.ts', 'src/store/'] },
   { names: ['AbortSignal.timeout', 'Atomics.wait'], only: ['src/base/clock.ts'] },
   { names: ['Math.random', 'crypto.randomUUID', 'crypto.getRandomValues'], only: ['src/base/ids.ts'] },
   { names: ['process.env'], only: ['src/cli/', 'src/hooks/', 'src/processes/'] },

@@ -1,4 +1,4 @@
-import type { StoreProbe } from '../store.ts'
+import type { HoldingProbe } from '../store.ts'
 import type { Answer, Change, Query, Transition } from '../transition.ts'
 import type { Answered, Lane } from './lane.ts'
 import type { Renderer, Request } from './statement.ts'
@@ -31,7 +31,7 @@ export interface BatchPorts {
   readonly renderer: Renderer
   /** What every transaction begins with: `begin`, and behind a pooler the settings of the session. */
   readonly opening: readonly Request[]
-  readonly probe: StoreProbe | undefined
+  readonly probe: HoldingProbe | undefined
 }
 
 const COMMIT: Request = { text: 'commit' }
@@ -53,8 +53,8 @@ const EVENT_ORDER: Request = {
 export const markRequest = (lane: string, batch: number): Request => ({
   name: 'holdfast_mark',
   text: `with mark as (
-      insert into writers as w (id, batch, opened_at) values ($1, $2::bigint, now_ms())
-      on conflict (id) do update set batch = excluded.batch where w.batch = $2::bigint - 1 returning 1
+      insert into writers as w (id, batch, used_at) values ($1, $2::bigint, now_ms())
+      on conflict (id) do update set batch = excluded.batch, used_at = excluded.used_at where w.batch = $2::bigint - 1 returning 1
     ) select 1 / count(*)::int as marked from mark`,
   values: [lane, batch],
 })

@@ -5,9 +5,9 @@ import type { Clock } from '../../base/clock.ts'
 import { HoldfastError, describeError } from '../../base/errors.ts'
 import type { Randomness } from '../../base/ids.ts'
 import { LIMITS } from '../../base/limits.ts'
-import type { StoreProbe } from '../store.ts'
+import type { HoldingProbe } from '../store.ts'
 import { memberFor, performBatch } from './batch.ts'
-import type { Member, Performed, Progress } from './batch.ts'
+import type { Member, Progress } from './batch.ts'
 import type { Change } from '../transition.ts'
 import { explain, isConnectionLost, isRestartable } from './errors.ts'
 import { Lane, RequestFailed } from './lane.ts'
@@ -20,7 +20,7 @@ export interface GroupCommitOptions {
   readonly random: Randomness
   readonly renderer: Renderer
   readonly opening: readonly Request[]
-  readonly probe?: StoreProbe
+  readonly probe?: HoldingProbe
   readonly onCommit: () => void
 }
 
@@ -52,7 +52,7 @@ export class GroupCommit {
     return new Promise<T>((resolve, reject) => {
       if (this.#closed)
         return reject(new HoldfastError('store/closed', 'this store was closed', { remedy: 'open it again' }))
-      this.#waiting.push({ ...memberFor(change, args), resolve: resolve as (value: unknown) => void, reject })
+      this.#waiting.push({ ...memberFor(change, args), resolve, reject })
       this.#schedule()
     })
   }

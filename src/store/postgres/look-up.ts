@@ -3,7 +3,7 @@ import type { Pool } from 'pg'
 import { sleep } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { LIMITS } from '../../base/limits.ts'
-import type { StoreProbe } from '../store.ts'
+import type { HoldingProbe } from '../store.ts'
 import { isConnectionLost, sqlState } from './errors.ts'
 import type { Request } from './statement.ts'
 
@@ -11,7 +11,7 @@ interface LookUpPorts {
   readonly pool: Pool
   readonly clock: Clock
   readonly opening: readonly Request[]
-  readonly probe?: StoreProbe
+  readonly probe?: HoldingProbe
 }
 
 /**
@@ -49,7 +49,7 @@ async function ask(
     for (const request of opening) await client.query(request.text)
     // No row yet, or one that is not committed yet: this waits for it, and otherwise seals the batch itself.
     const seal = await client.query(
-      'insert into writers (id, batch, opened_at) values ($1, $2, now_ms()) on conflict (id) do nothing',
+      'insert into writers (id, batch, used_at) values ($1, $2, now_ms()) on conflict (id) do nothing',
       [lane, -batch],
     )
     let found = false

@@ -28,7 +28,7 @@ export async function migratePostgres(
   const client = await pool.connect()
   try {
     await refuseOldServer(client)
-    if (await isCurrent(client, schema, migrations)) return
+    if (await isCurrent(client, schema, migrations)) return await forgetOldWriters(client, schema)
     await client.query('begin')
     await client.query(`set local search_path to ${schema}`)
     await client.query('set local lock_timeout to 0')
@@ -53,14 +53,17 @@ async function applyPending(client: PoolClient, schema: string, migrations: read
       [migration.number, migration.name, checksumOf(migration, POSTGRES)],
     )
   }
-  await client.query('delete from writers where opened_at < now_ms() - $1', [WRITERS_KEPT_MS])
+}
+
+async function forgetOldWriters(client: PoolClient, schema: string): Promise<void> {
+  await client.query(`delete from ${schema}.writers where used_at < ${schema}.now_ms() - $1`, [WRITERS_KEPT_MS])
 }
 
 async function createEngineTables(client: PoolClient): Promise<void> {
   await client.query(CLOCK)
   await client.query(`create table schema_migrations (
     number bigint primary key, name text not null, checksum text not null, applied_at bigint not null)`)
-  await client.query('create table writers (id text primary key, batch bigint not null, opened_at bigint not null)')
+  await client.query('create table writers (id text primary key, batch bigint not null, used_at bigint not null)')
 }
 
 async function isCurrent(client: PoolClient, schema: string, migrations: readonly Migration[]): Promise<boolean> {

@@ -57,7 +57,7 @@ export function parsePostgresUrl(url: string): PostgresSettings {
               .map(([name, value]) => `-c ${name}=${value}`)
               .join(' '),
           }),
-    } as PoolConfig,
+    },
   }
 }
 

@@ -6,7 +6,7 @@ import { HoldfastError } from '../../base/errors.ts'
 import { systemRandomness } from '../../base/ids.ts'
 import type { Randomness } from '../../base/ids.ts'
 import { writesSomething } from '../sql.ts'
-import type { Store, StoreProbe } from '../store.ts'
+import type { Store, HoldingProbe } from '../store.ts'
 import type { Change, Query } from '../transition.ts'
 import { explain } from './errors.ts'
 import { GroupCommit } from './group-commit.ts'
@@ -21,15 +21,15 @@ export interface PostgresOptions {
   readonly url: string
   readonly clock?: Clock
   readonly random?: Randomness
-  readonly probe?: StoreProbe
+  readonly probe?: HoldingProbe
 }
 
 /** PostgreSQL: any number of machines on one database. */
 export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
   const { clock = systemClock, random = systemRandomness, probe } = options
   const settings = parsePostgresUrl(options.url)
-  const { Pool, Client } = await loadDriver()
-  const pool = new Pool(settings.pool)
+  const driver = await loadDriver()
+  const pool = new driver.Pool(settings.pool)
   // An idle connection that breaks is replaced; the error belongs to nobody.
   pool.on('error', () => {})
   try {
@@ -39,10 +39,10 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     throw explain(error)
   }
   const connect = async () => {
-    const client = new Client({ ...settings.pool, pipeline: false } as never)
+    const client = new driver.Client({ ...settings.pool, pipeline: false })
     client.on('error', () => {})
     await client.connect()
-    return client as Client
+    return client
   }
   const wake = new Wake({
     pool,
@@ -152,7 +152,7 @@ class PostgresStore implements Store {
   }
 }
 
-async function loadDriver(): Promise<Pick<typeof import('pg'), 'Pool' | 'Client'>> {
+async function loadDriver(): Promise<{ Pool: typeof Pool; Client: typeof Client }> {
   try {
     const { default: driver } = await import('pg')
     return driver

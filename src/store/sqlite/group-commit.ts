@@ -192,11 +192,11 @@ export class GroupCommit {
   #markBatch(connection: Connection, batch: number): void {
     const at = connection.instant()
     connection.execute(
-      run(sql`insert into writers (id, batch, opened_at) values (${this.#writer}, ${batch}, ${at})
-        on conflict (id) do update set batch = excluded.batch, opened_at = excluded.opened_at`),
+      run(sql`insert into writers (id, batch, used_at) values (${this.#writer}, ${batch}, ${at})
+        on conflict (id) do update set batch = excluded.batch, used_at = excluded.used_at`),
       at,
     )
-    if (batch === 1) connection.execute(run(sql`delete from writers where opened_at < ${at - WRITER_KEPT_MS}`), at)
+    if (batch === 1) connection.execute(run(sql`delete from writers where used_at < ${at - WRITER_KEPT_MS}`), at)
   }
 
   /**

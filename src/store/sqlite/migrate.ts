@@ -12,7 +12,7 @@ const ENGINE_TABLES = `
     number integer primary key, name text not null, checksum text not null, applied_at integer not null
   ) strict;
   create table if not exists writers (
-    id text primary key, batch integer not null, opened_at integer not null
+    id text primary key, batch integer not null, used_at integer not null
   ) strict;`
 
 /** Whether there is nothing to do: then opening takes no write lock and no sync. */
