@@ -1,10 +1,12 @@
 import { systemClock } from './base/clock.ts'
 import type { Clock } from './base/clock.ts'
+import { describeError } from './base/errors.ts'
 import { ensureFolder } from './base/files.ts'
 import { systemRandomness } from './base/ids.ts'
 import type { Randomness } from './base/ids.ts'
 import { LIMITS } from './base/limits.ts'
 import { homePaths } from './workers/home.ts'
+import { refuseOlderBackup, rememberSeen } from './workers/restored.ts'
 import { registerThisProcess } from './workers/worker.ts'
 import type { Worker, WorkerOptions } from './workers/worker.ts'
 import type { CapacityLimits } from './runs/capacity.ts'
@@ -21,6 +23,8 @@ export interface RuntimeOptions {
   readonly capacity?: CapacityLimits
   /** Queued runs at most. */
   readonly backlog?: number
+  /** Goes on with a database that was restored from an older backup. */
+  readonly acceptRestore?: boolean
   /** Hears of what went wrong in the background and will be tried again. */
   readonly warn?: (message: string) => void
 }
@@ -46,6 +50,12 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
   const [clock, random] = [systemClock, systemRandomness]
   await ensureFolder(home)
   const store = await openStore(options.store ?? `sqlite:${homePaths(home).database}`, { clock, random })
+  try {
+    await refuseOlderBackup(home, store, random, options.acceptRestore === true)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
   return {
     home,
     store,
@@ -55,6 +65,9 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     backlog,
     registerWorker: (kind, own) =>
       registerThisProcess({ store, clock, random, home, kind, leaseMs, limits, warn, graceMs: LIMITS.graceMs, ...own }),
-    close: () => store.close(),
+    async close() {
+      await rememberSeen(home, store).catch((error: unknown) => warn(describeError(error)))
+      await store.close()
+    },
   }
 }

@@ -20,6 +20,7 @@ interface GlobalFlags {
   readonly store?: string
   readonly config?: string
   readonly json?: boolean
+  readonly acceptRestore?: boolean
 }
 
 /** Opens the runtime that the flags and the environment name, lets `work` use it, and closes it. */
@@ -31,6 +32,7 @@ export async function withRuntime(command: Command, work: (context: Context) => 
   const runtime = await createRuntime({
     home: environment.home,
     warn: output.note,
+    acceptRestore: flags.acceptRestore === true,
     ...(environment.store === undefined ? {} : { store: environment.store }),
     ...(leaseMs === undefined ? {} : { leaseMs }),
     ...(capacity === undefined ? {} : { capacity }),

@@ -19,10 +19,11 @@ export function makeProgram(setExit: SetExit): Command {
     .option('--home <dir>', 'one folder for everything (default: HOLDFAST_HOME, or the XDG folders)')
     .option(
       '--store <url>',
-      'where durable facts live: sqlite:PATH (default: HOLDFAST_STORE, or a file in the home folder)',
+      'where durable facts live: sqlite:PATH or postgres://… (default: HOLDFAST_STORE, or a file in the home folder)',
     )
     .option('--config <file>', 'the configuration to use')
     .option('--json', 'one JSON value on standard output, nothing else there')
+    .option('--accept-restore', 'go on with a database that was restored from an older backup')
     .option('--stack', 'show where in the code an unexpected error came from')
     .showHelpAfterError('(holdfast help shows the commands)')
   for (const add of [addUp, addRun, addRuns, addThreads, addStatus, addDoctor]) add(program, setExit)

@@ -37,6 +37,14 @@ export class FakeClock implements Clock {
     this.#move(end - this.#monotonic)
   }
 
+  /** The process is stopped for a while: both clocks move on, and what came due fires once, late, when it goes on. */
+  pause(ms: number): void {
+    this.#move(ms)
+    const due = this.#timers.filter((timer) => timer.due <= this.#monotonic)
+    this.#timers = this.#timers.filter((timer) => !due.includes(timer))
+    for (const { callback } of due) callback()
+  }
+
   /** Someone sets the wall clock; nothing fires and the monotonic clock does not notice. */
   step(ms: number): void {
     this.#now += ms

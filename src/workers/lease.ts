@@ -10,8 +10,9 @@ export interface LeaseOptions {
   readonly clock: Clock
   readonly workerId: WorkerId
   readonly leaseMs: number
-  /** Called after each renewal with the attempts that are still this worker's. */
-  readonly onRenewed: (still: ReadonlySet<AttemptId>) => void
+  readonly held: () => Iterable<AttemptId>
+  /** These were held when a renewal was sent, and the database no longer knows them as this worker's. */
+  readonly onLost: (lost: readonly AttemptId[]) => void
   /** Renewing failed for so long that the lease is about to end: the processes must be stopped now. */
   readonly onFenced: () => void
   readonly warn: (message: string) => void
@@ -48,13 +49,16 @@ export class Lease {
   }
 
   async renew(): Promise<void> {
-    const { store, clock, workerId, leaseMs, onRenewed, warn } = this.#options
+    const { store, clock, workerId, leaseMs, held, onLost, warn } = this.#options
     const asked = (this.#triedAt = clock.monotonicMs())
+    // What is claimed while the renewal is under way is not in its answer, and not lost.
+    const before = [...held()]
     try {
       const renewed = await store.apply(renewLeases, workerId, leaseMs)
       this.#renewedAt = Math.max(this.#renewedAt, asked)
       this.#failing = this.#fenced = false
-      onRenewed(new Set(renewed.map(({ id }) => id)))
+      const still = new Set(renewed.map(({ id }) => id))
+      onLost(before.filter((attempt) => !still.has(attempt)))
     } catch (error) {
       if (!this.#failing) warn(`the leases could not be renewed: ${describeError(error)}`)
       this.#failing = true

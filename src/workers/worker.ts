@@ -18,6 +18,7 @@ import type { Executor } from './execute.ts'
 import { commandFolder } from './home.ts'
 import { Lease } from './lease.ts'
 import { takeLostRuns } from './recover.ts'
+import { rememberSeen } from './restored.ts'
 import { sweepRemains } from './sweep.ts'
 
 export interface WorkerOptions {
@@ -62,7 +63,8 @@ export class Worker {
       leaseMs,
       warn,
       workerId: id,
-      onRenewed: (still) => this.#keepOnly(still),
+      held: () => this.#held.keys(),
+      onLost: (lost) => this.#giveUp(lost),
       onFenced: () => this.#stopAll(),
     })
     this.#stopListening = store.onChange(() => this.#look())
@@ -134,6 +136,7 @@ export class Worker {
     try {
       await this.recover()
       await this.#options.store.apply(expireQueued, LIMITS.page)
+      await rememberSeen(this.#options.home, this.#options.store)
     } catch (error) {
       this.#options.warn(`recovery will be tried again: ${describeError(error)}`)
     }
@@ -209,10 +212,8 @@ export class Worker {
   }
 
   /** What was taken over is the taker's: its command too, so it is not stopped here. */
-  #keepOnly(still: ReadonlySet<AttemptId>): void {
-    for (const attempt of this.#held.keys()) {
-      if (!still.has(attempt)) this.#held.delete(attempt)
-    }
+  #giveUp(lost: readonly AttemptId[]): void {
+    for (const attempt of lost) this.#held.delete(attempt)
     void this.#noticeCancels()
   }
 

@@ -22,6 +22,7 @@ import type { TakeoverGround } from '../../src/runs/recover.ts'
 import { registerWorker, stopWorker } from '../../src/runs/worker.ts'
 import { submitRun } from '../../src/runs/submit.ts'
 import type { Submission } from '../../src/runs/submit.ts'
+import { nameStore } from '../../src/store/identity.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Change } from '../../src/store/transition.ts'
 import { openThread } from '../../src/threads/thread.ts'
@@ -98,7 +99,7 @@ async function claimant({ store }: World, more: Partial<Claimant> = {}): Promise
 const newAttempt = () => ({ id: newAttemptId(random), mark: random.hex(16) })
 
 const submitting: readonly Scenario[] = [
-  scenario({ submitRun }, 'a new run on a new thread', async (world) => [submission(await parented(world))], 'refused'),
+  scenario({ submitRun }, 'a new run on a new thread', async (world) => [submission(await parented(world))]),
   scenario({ submitRun }, 'a new run with a key', async () => [submission({ key: 'k', expiresInMs: 60_000 })]),
   scenario({ submitRun }, 'a key that is known', async ({ store }) => {
     const known = submission({ key: 'k' })
@@ -326,12 +327,12 @@ const working: readonly Scenario[] = [
     await daemonAt(world, 'here')
     return [newDaemon('here')]
   }),
-  scenario(
-    { registerWorker },
-    'a command',
-    async () => [{ ...newDaemon('here'), kind: 'command' as const }],
-    'refused',
-  ),
+  scenario({ registerWorker }, 'a command', async () => [{ ...newDaemon('here'), kind: 'command' as const }]),
+  scenario({ nameStore }, 'a new database', async () => ['first']),
+  scenario({ nameStore }, 'a database that has its name', async ({ store }) => {
+    await store.apply(nameStore, 'first')
+    return ['second']
+  }),
   scenario({ stopWorker }, 'a daemon that says goodbye', async (world) => [await daemonAt(world, 'here')]),
 ]
 

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { describe, expect, test } from 'vitest'
@@ -216,6 +216,21 @@ describe('bad input', () => {
       expect(place.effects()).toEqual([])
     },
   )
+
+  test('a database restored from an older backup is noticed, and goes on only if a person says so', async () => {
+    const place = new Installation()
+    await place.detach('true')
+    cpSync(place.home, `${place.home}-backup`, { recursive: true })
+    const lost = await place.detach('true')
+    for (const name of ['holdfast.db', 'holdfast.db-wal', 'holdfast.db-shm'])
+      rmSync(join(place.home, name), { force: true })
+    cpSync(`${place.home}-backup/holdfast.db`, `${place.home}/holdfast.db`)
+    const refused = await place.run(['status'])
+    expect(refused).toMatchObject({ code: 1, stdout: '' })
+    expect(refused.stderr).toContain('restored from an older backup')
+    expect((await place.run(['--accept-restore', 'runs', 'show', lost])).code).toBe(3)
+    expect((await place.run(['status'])).code).toBe(0)
+  })
 
   test('two daemons on one home folder: the second is refused and the first goes on', async () => {
     const place = new Installation()

@@ -1,6 +1,19 @@
-import { describe, expect, test } from 'vitest'
+import { randomBytes } from 'node:crypto'
 
+import { describe, expect, inject, test } from 'vitest'
+
+import { temporaryFolder, withParameters } from '../support/engines.ts'
 import { Installation, processesWith, supervisorsOf, until } from '../support/holdfast.ts'
+
+/** Each story on both engines: an installation of its own, on a store of its own. */
+const engines = [{ engine: 'sqlite' }, { engine: 'postgres' }] as const
+type Engine = (typeof engines)[number]['engine']
+
+const storeOn = (engine: Engine, home?: string): { store?: string } => {
+  if (engine === 'postgres')
+    return { store: withParameters(inject('postgres'), { schema: `story_${randomBytes(6).toString('hex')}` }) }
+  return home === undefined ? {} : { store: `sqlite:${home}/holdfast.db` }
+}
 
 const started = (place: Installation, id: string) =>
   until('the command is running', () => Promise.resolve(processesWith(`HOLDFAST_RUN=${id}`).length > 0 || undefined))
@@ -9,9 +22,9 @@ const gone = (id: string) =>
 const finishes = async (place: Installation, id: string) =>
   (await place.json<{ type: string }[]>(['runs', 'events', id])).filter(({ type }) => type === 'run.finished').length
 
-describe('somebody is killed with -9 while a command runs', () => {
+describe.each(engines)('on $engine somebody is killed with -9 while a command runs', ({ engine }) => {
   test('the daemon: its command goes on, and the next daemon records the end once [runs/paid-work-kept] [runs/one-terminal]', async () => {
-    const place = new Installation()
+    const place = new Installation(storeOn(engine))
     const daemon = await place.up()
     const id = await place.detach(...place.append('a', 1_500))
     await started(place, id)
@@ -25,7 +38,7 @@ describe('somebody is killed with -9 while a command runs', () => {
   })
 
   test('the daemon, and the command ends before the next one starts: the finished result is not lost [runs/paid-work-kept]', async () => {
-    const place = new Installation()
+    const place = new Installation(storeOn(engine))
     const daemon = await place.up()
     const id = await place.detach(...place.append('b', 600))
     await started(place, id)
@@ -40,7 +53,7 @@ describe('somebody is killed with -9 while a command runs', () => {
   })
 
   test('the foreground holdfast run: a daemon takes its command up', async () => {
-    const place = new Installation()
+    const place = new Installation(storeOn(engine))
     const front = place.start(['run', '--', ...place.append('c', 1_500)])
     const { id } = await until(
       'the run is stored',
@@ -56,7 +69,7 @@ describe('somebody is killed with -9 while a command runs', () => {
   })
 
   test('the supervisor: the run ends as lost, nothing is run again, no process is left [control/stop-means-stopped]', async () => {
-    const place = new Installation()
+    const place = new Installation(storeOn(engine))
     await place.up()
     const id = await place.detach('sh', '-c', `(setsid sleep 300 &) ; ${place.append('d').join(' ')} ; sleep 300`)
     await until('the effect happened', () => Promise.resolve(place.effects().length > 0 || undefined))
@@ -67,7 +80,7 @@ describe('somebody is killed with -9 while a command runs', () => {
   })
 
   test('daemon and supervisor together: the next daemon ends the run as lost and accounts for every process', async () => {
-    const place = new Installation()
+    const place = new Installation(storeOn(engine))
     const daemon = await place.up()
     const id = await place.detach('sh', '-c', `${place.append('e').join(' ')} ; sleep 300`)
     await until('the effect happened', () => Promise.resolve(place.effects().length > 0 || undefined))
@@ -82,7 +95,7 @@ describe('somebody is killed with -9 while a command runs', () => {
   })
 
   test('the daemon after cancel was requested: the next one ends the run cancelled, its processes dead [runs/cancel-is-final]', async () => {
-    const place = new Installation()
+    const place = new Installation(storeOn(engine))
     const daemon = await place.up()
     const id = await place.detach('sleep', '300')
     await started(place, id)
@@ -95,7 +108,7 @@ describe('somebody is killed with -9 while a command runs', () => {
   })
 
   test('the daemon, and nobody starts another: runs cancel stops the orphan by itself', async () => {
-    const place = new Installation()
+    const place = new Installation(storeOn(engine))
     const daemon = await place.up()
     const id = await place.detach('sleep', '300')
     await started(place, id)
@@ -107,7 +120,7 @@ describe('somebody is killed with -9 while a command runs', () => {
   })
 
   test('a foreground run that was still waiting for its slot: it ends, and nobody executes it', async () => {
-    const place = new Installation()
+    const place = new Installation(storeOn(engine))
     const first = place.start(['run', '--thread', 'one', '--', 'sleep', '300'])
     const running = await until(
       'it runs',
@@ -128,9 +141,9 @@ describe('somebody is killed with -9 while a command runs', () => {
   })
 })
 
-describe('a daemon is asked to stop', () => {
+describe.each(engines)('on $engine a daemon is asked to stop', ({ engine }) => {
   test('SIGTERM drains: what ends in time ends here, the rest is handed over and goes on', async () => {
-    const place = new Installation()
+    const place = new Installation(storeOn(engine))
     const daemon = await place.up()
     const short = await place.detach(...place.append('short', 300))
     const long = await place.detach(...place.append('long', 6_000))
@@ -147,10 +160,11 @@ describe('a daemon is asked to stop', () => {
   })
 })
 
-describe('a worker is paused beyond its lease', () => {
+describe.each(engines)('on $engine a worker is paused beyond its lease', ({ engine }) => {
   test('it is taken over, and when it comes back it changes nothing and nothing happens twice [runs/fenced]', async () => {
-    const first = new Installation({ lease: '1s' })
-    const second = new Installation({ lease: '1s', store: `sqlite:${first.home}/holdfast.db` })
+    const shared = storeOn(engine, temporaryFolder())
+    const first = new Installation({ lease: '1s', ...shared })
+    const second = new Installation({ lease: '1s', ...shared })
     const paused = await first.up()
     const id = await first.detach(...first.append('once', 4_000))
     await started(first, id)

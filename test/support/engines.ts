@@ -89,7 +89,18 @@ function postgresIn(schema: string): TestDatabase {
 }
 
 /** In an order that their references allow. */
-const TABLES = ['threads', 'workers', 'runs', 'attempts', 'late_results', 'capacity', 'breakers', 'messages', 'events']
+const TABLES = [
+  'store_identity',
+  'threads',
+  'workers',
+  'runs',
+  'attempts',
+  'late_results',
+  'capacity',
+  'breakers',
+  'messages',
+  'events',
+]
 
 export const engines: readonly TestEngine[] = [sqlite, postgres]
 

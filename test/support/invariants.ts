@@ -70,6 +70,7 @@ export async function assertInvariants(store: Store): Promise<void> {
 /** The whole visible content of the tables, to compare before with after. */
 export async function snapshot(store: Store): Promise<Record<string, unknown[]>> {
   const tables = [
+    'store_identity',
     'threads',
     'workers',
     'runs',

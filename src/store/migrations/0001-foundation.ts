@@ -8,6 +8,13 @@ export const foundation: Migration = {
 }
 
 const people = (d: Dialect) => [
+  // One row: which database this is, so that an older backup of it can be told from another one.
+  `create table store_identity (
+    singleton ${d.integer} primary key check (singleton = 1),
+    id text not null,
+    created_at ${d.integer} not null
+  )${d.tableEnd}`,
+
   `create table threads (
     id ${d.key} primary key,
     generation ${d.integer} not null default 1,
