@@ -21,7 +21,7 @@ export function parsePostgresUrl(url: string): PostgresSettings {
   const given = Object.fromEntries(OURS.map((name) => [name, parsed.searchParams.get(name)]))
   for (const name of OURS) parsed.searchParams.delete(name)
   const schema = given.schema ?? 'holdfast'
-  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
+  if (!/^(?!pg_)[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
     throw wrong(`"${schema}" is not a schema name`, 'use lower case letters, digits and _, as in ?schema=holdfast')
   }
   const pooled = given.pgbouncer === 'true' || given.pgbouncer === '1'
