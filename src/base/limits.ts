@@ -15,6 +15,8 @@ export const LIMITS = {
   poolConnections: 10,
   writingConnections: 3,
   connectMs: 5_000,
+  /** A listening connection can die without a word (a router that forgot it); this often it is asked. */
+  earCheckMs: 5_000,
   /** No statement of ours is long; one that is has met a sick server. */
   statementMs: 30_000,
   /** A row lock that is not to be had for this long is given up and the transition started again. */
@@ -30,6 +32,8 @@ export const LIMITS = {
   renewalsPerLease: 3,
   /** The share of a lease after which a worker that could not renew stops its own processes. */
   selfFenceShare: 0.7,
+  /** The share of a lease that they then get to end by themselves; what is left is for killing them. */
+  lostGraceShare: 0.15,
   /** A run whose attempts end without ever having started its command is given up after this many. */
   attempts: 5,
   /** Runs that one claim may end because a breaker is open, so that a claim stays a short transaction. */

@@ -12,6 +12,8 @@ export interface CommandSpec {
   readonly timeoutMs: number | null
   /** Between asking the processes to end (TERM) and ending them (KILL). */
   readonly graceMs?: number
+  /** The same when the worker has lost its claim: all must be dead before its lease ends. */
+  readonly lostGraceMs?: number
   readonly containment?: ContainmentChoice
   readonly output?: Partial<OutputLimits>
 }
@@ -72,6 +74,7 @@ export type StoredSpec = Required<Omit<CommandSpec, 'output'>> & {
 }
 
 export const DEFAULT_GRACE_MS = 5_000
+export const DEFAULT_LOST_GRACE_MS = 1_000
 // Head and tail go into one database row with the end: 64 KiB each is what a model can still read.
 export const DEFAULT_OUTPUT: OutputLimits = { headBytes: 64 * 1024, tailBytes: 64 * 1024, spillBytes: 64 * 1024 * 1024 }
 
@@ -83,6 +86,7 @@ export function completeSpec(spec: CommandSpec, { live, place }: Pick<StoredSpec
     mark: spec.mark,
     timeoutMs: spec.timeoutMs,
     graceMs: spec.graceMs ?? DEFAULT_GRACE_MS,
+    lostGraceMs: spec.lostGraceMs ?? DEFAULT_LOST_GRACE_MS,
     containment: spec.containment ?? 'auto',
     output: { ...DEFAULT_OUTPUT, ...spec.output },
     live,

@@ -93,7 +93,7 @@ async function runInside(enclosure: Enclosure, attempt: Attempt): Promise<Status
   disarm()
   for (const stream of Object.values(attempt.output)) stream.stopWaiting()
   if (stopped === undefined) await pipesClosed(attempt)
-  else await endGently(launched, exit, attempt.spec.graceMs)
+  else await endGently(launched, exit, stopped.why === 'lease-lost' ? attempt.spec.lostGraceMs : attempt.spec.graceMs)
   const survivorsKilled = await killAll(trail)
   await pipesClosed(attempt)
   for (const stream of Object.values(attempt.output)) stream.abandon()

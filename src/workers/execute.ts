@@ -2,6 +2,7 @@ import { sleep } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
 import { describeError } from '../base/errors.ts'
 import type { AttemptId } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
 import { removeRemains } from '../processes/attempt-folder.ts'
 import type { CommandEnd } from '../processes/command.ts'
 import { startCommand } from '../processes/start-command.ts'
@@ -26,6 +27,7 @@ export interface Executor {
   readonly clock: Clock
   readonly home: string
   readonly graceMs: number
+  readonly leaseMs: number
   /** The terminal and environment of a foreground command; absent for detached ones. */
   readonly foreground?: StartOptions & { readonly env: Readonly<Record<string, string>> }
   /** The command is under way: from now on it can be told to stop. */
@@ -76,6 +78,7 @@ async function start(executor: Executor, claim: Claim, folder: string): Promise<
     mark: claim.attempt.mark,
     timeoutMs: request.timeoutMs ?? null,
     graceMs: executor.graceMs,
+    lostGraceMs: Math.min(executor.graceMs, executor.leaseMs * LIMITS.lostGraceShare),
   }
   try {
     const options = { codeCache: homePaths(executor.home).codeCache, ...foreground }
@@ -117,7 +120,8 @@ function failedToStart(message: string, at: number): CommandEnd {
 }
 
 async function settle(executor: Executor, ref: AttemptRef, folder: string, outcome: CommandOutcome): Promise<void> {
-  if (outcome.kind === 'unreachable') return
+  if (outcome.kind === 'unreachable')
+    throw new Error(`its supervisor, on ${outcome.owner.host}, cannot be seen from here`)
   if (outcome.kind === 'never-started') {
     // The folder stays: its fence is what keeps a paused worker, when it wakes, from starting the command after all.
     await untilStored(executor, () => executor.store.apply(requeueRun, ref))

@@ -28,7 +28,9 @@ export async function takeLostRuns(recoverer: Recoverer, only?: RunId): Promise<
   const { store, random, workerId, leaseMs } = recoverer
   const taken: Taken[] = []
   for (const held of await store.read(heldAttempts)) {
-    if (held.workerId === workerId || (only !== undefined && held.runId !== only)) continue
+    // What this worker itself let go of, because something went wrong, is as lost as any other's.
+    const mine = held.workerId === workerId && held.releasedAt === null
+    if (mine || (only !== undefined && held.runId !== only)) continue
     const ground = groundFor(held, judgeProcess(held.identity))
     if (ground === undefined) continue
     const claim = await store.apply(takeOverRun, held, ground, { workerId, leaseMs, attemptId: newAttemptId(random) })

@@ -52,6 +52,8 @@ export class Worker {
   #claiming: Promise<void> | undefined
   #claimAgain = false
   #takes: 'anything' | 'nothing' = 'nothing'
+  /** Something unexpected happened while carrying these out; as long as they are ours, nobody else may look. */
+  readonly #unsettled: Claim[] = []
 
   constructor(id: WorkerId, options: WorkerOptions) {
     this.id = id
@@ -113,15 +115,18 @@ export class Worker {
     await this.#claiming
     await Promise.race([this.settled(), waitFor(this.#options.clock, graceMs, hurry)])
     const remaining = [...this.#held.values()]
-    for (const { claim } of remaining) {
-      await this.#options.store.apply(handOverRun, {
-        id: claim.attempt.id,
-        runId: claim.run.id,
-        fence: claim.run.fence,
-      })
-    }
+    this.#unsettled.push(...remaining.map(({ claim }) => claim))
+    await this.#release()
     await this.stop()
     return { handedOver: remaining.length }
+  }
+
+  async #release(): Promise<void> {
+    for (let next = this.#unsettled[0]; next !== undefined; next = this.#unsettled[0]) {
+      const { attempt, run } = next
+      await this.#options.store.apply(handOverRun, { id: attempt.id, runId: run.id, fence: run.fence })
+      this.#unsettled.shift()
+    }
   }
 
   async stop(): Promise<void> {
@@ -134,6 +139,7 @@ export class Worker {
   /** Once a tick: what is lost elsewhere, what waited too long. Never throws, it is tried again anyway. */
   async tend(): Promise<void> {
     try {
+      await this.#release()
       await this.recover()
       await this.#options.store.apply(expireQueued, LIMITS.page)
       await rememberSeen(this.#options.home, this.#options.store)
@@ -176,7 +182,7 @@ export class Worker {
   }
 
   #hold(claim: Claim, carryOut: (executor: Executor) => Promise<void>): Promise<void> {
-    const { store, clock, home, graceMs, foreground, warn } = this.#options
+    const { store, clock, home, graceMs, leaseMs, foreground, warn } = this.#options
     const onCommand = (attempt: AttemptId, command: Supervised) => {
       const held = this.#held.get(attempt)
       if (held !== undefined) held.command = command
@@ -187,12 +193,16 @@ export class Worker {
       clock,
       home,
       graceMs,
+      leaseMs,
       warn,
       onCommand,
       ...(foreground === undefined ? {} : { foreground }),
     }
     const settled = carryOut(executor)
-      .catch((error: unknown) => warn(`run ${claim.run.id} will be recovered: ${describeError(error)}`))
+      .catch((error: unknown) => {
+        warn(`run ${claim.run.id} will be recovered: ${describeError(error)}`)
+        this.#unsettled.push(claim)
+      })
       .finally(() => this.#letGo(claim.attempt.id))
     this.#held.set(claim.attempt.id, { claim, settled })
     return settled

@@ -49,6 +49,7 @@ const executor = (store: Store, home: string): Executor => ({
   home,
   clock: systemClock,
   graceMs: 1_000,
+  leaseMs: LEASE_MS,
   onCommand: () => {},
   warn: () => {},
 })

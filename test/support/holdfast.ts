@@ -42,17 +42,22 @@ export class Installation {
     this.home = join(folder, 'home')
     this.ledger = join(folder, 'ledger.txt')
     this.#store = options.store
-    if (options.lease !== undefined) this.#configure(folder, options.lease)
+    this.#configure(folder, options.lease)
   }
 
-  #config: string | undefined
-  #configure(folder: string, lease: string): void {
+  #config = ''
+
+  get configuration(): string {
+    return this.#config
+  }
+
+  #configure(folder: string, lease: string | undefined): void {
     this.#config = join(folder, 'holdfast.config.json')
-    writeFileSync(this.#config, JSON.stringify({ lease }))
+    writeFileSync(this.#config, JSON.stringify(lease === undefined ? {} : { lease }))
   }
 
   start(args: readonly string[], env: Record<string, string> = {}): Running {
-    const config = this.#config === undefined ? [] : ['--config', this.#config]
+    const config = args.includes('--config') ? [] : ['--config', this.#config]
     const store = this.#store === undefined ? {} : { HOLDFAST_STORE: this.#store }
     return startProcess(PROGRAM, [...config, ...args], { HOLDFAST_HOME: this.home, ...store, ...env })
   }

@@ -69,11 +69,12 @@ export class PostgresServer {
     await this.#answers()
   }
 
-  /** SIGKILL to the postmaster; its backends notice and go too. */
+  /**
+   * SIGKILL to the postmaster; its backends notice and go too. The pid file stays: by it the next start knows the shared
+   * memory of backends that still live, and does not run beside them.
+   */
   async kill(): Promise<void> {
     await this.#end('SIGKILL')
-    // Backends that are still dying hold the shared memory that a new start wants.
-    rmSync(join(this.#folder, 'data', 'postmaster.pid'), { force: true })
   }
 
   async stop(): Promise<void> {

@@ -22,6 +22,7 @@ export class Wake {
   #announcing = false
   #ear: Client | undefined
   #hearing = false
+  #checkedAt = 0
   #stopLooking: (() => void) | undefined
   #closed = false
 
@@ -86,6 +87,7 @@ export class Wake {
       ear.on('end', () => this.#deaf(ear))
       await ear.query(`listen ${channel}`)
       this.#hearing = true
+      this.#checkedAt = this.#ports.clock.monotonicMs()
       this.#tell()
     } catch {
       this.#deaf(this.#ear)
@@ -96,6 +98,17 @@ export class Wake {
     if (ear !== this.#ear) return
     this.#ear = undefined
     this.#hearing = false
+    void ear?.end().catch(() => {})
+  }
+
+  /** One that has silently died would be believed for hours; an answer that does not come in time says so now. */
+  async #check(ear: Client): Promise<void> {
+    const { clock } = this.#ports
+    if (clock.monotonicMs() - this.#checkedAt < LIMITS.earCheckMs) return
+    this.#checkedAt = clock.monotonicMs()
+    const stopWaiting = clock.after(LIMITS.connectMs, () => this.#deaf(ear))
+    await ear.query('select 1').catch(() => this.#deaf(ear))
+    stopWaiting()
   }
 
   #look(): void {
@@ -103,7 +116,7 @@ export class Wake {
       if (!this.#hearing) {
         this.#tell()
         void this.#hear()
-      }
+      } else if (this.#ear !== undefined) void this.#check(this.#ear)
       if (this.#listeners.size > 0) this.#look()
     })
   }

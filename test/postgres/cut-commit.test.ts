@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest'
+
+import { hurriedClock } from '../support/clocks.ts'
+import { query } from '../support/engines.ts'
+import { until } from '../support/holdfast.ts'
+import { printedChance } from '../support/seed.ts'
+import type { CommitFate } from '../support/tcp-proxy.ts'
+import { Load } from './load.ts'
+import { counted, deep, freshSchema, increment, openedStore, proxyBefore } from './support.ts'
+
+const CUTS: readonly CommitFate[] = ['cut before', 'cut after', 'cut while']
+
+test('commits that are cut off before, after and while they reach the server happen once each [durable/acknowledged]', async () => {
+  const url = await freshSchema()
+  const proxy = await proxyBefore(url)
+  const stores = [await openedStore(proxy.through(url)), await openedStore(proxy.through(url))]
+  const load = new Load(stores)
+  const chance = printedChance('cut commits')
+  const wanted = deep(200)
+  const cut = new Map<CommitFate, number>(CUTS.map((fate) => [fate, 0]))
+  const cuts = () => [...cut.values()].reduce((sum, each) => sum + each, 0)
+  proxy.atCommit = () => {
+    if (cuts() >= wanted || chance.below(4) > 0) return 'pass'
+    const fate = CUTS[chance.below(CUTS.length)]!
+    cut.set(fate, cut.get(fate)! + 1)
+    return fate
+  }
+  await load.work(() => cuts() >= wanted, 8)
+  const answers = await load.balance(await openedStore(url))
+  console.log(`${cuts()} commits cut (${[...cut].map(([fate, n]) => `${n} ${fate}`).join(', ')}), ${answers} answers`)
+  expect(cuts()).toBe(wanted)
+})
+
+/** A commit that is held on the network while the engine believes that the connection is gone. */
+async function lateCommit(fate: 'hold' | 'hold all') {
+  const url = await freshSchema()
+  const schema = new URL(url).searchParams.get('schema')!
+  const proxy = await proxyBefore(url)
+  const store = await openedStore(proxy.through(url))
+  await store.apply(increment, 'n')
+  let holding = 1
+  proxy.atCommit = () => (holding-- > 0 ? fate : 'pass')
+  const answer = store.apply(increment, 'n')
+  const link = await until('the commit is held', () => Promise.resolve(proxy.links().find(({ holds }) => holds)))
+  link.resetClient()
+  const see = (what: string, text: string) =>
+    until(what, async () => ((await query(url, text)).length > 0 ? true : undefined))
+  return { store, url, schema, link, answer, see }
+}
+
+test('a commit that arrives after it was looked up and not found does not happen any more', async () => {
+  const { url, schema, link, answer, see } = await lateCommit('hold all')
+  await see('the batch is sealed', `select 1 from ${schema}.writers where batch < 0`)
+  link.deliver()
+  expect(await answer).toBe(2)
+  expect(await (await openedStore(url)).read(counted, 'n')).toBe(2)
+})
+
+const WAITING = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%writers%'`
+
+test('the look-up of a batch whose commit is still on its way waits for it, and finds it', async () => {
+  const { url, link, answer, see } = await lateCommit('hold')
+  await see('the look-up waits', WAITING)
+  link.deliver()
+  expect(await answer).toBe(2)
+  expect(await (await openedStore(url)).read(counted, 'n')).toBe(2)
+})
+
+test('the look-up of a batch whose commit never comes waits until the server gives it up, and does it again', async () => {
+  const { url, link, answer, see } = await lateCommit('hold')
+  await see('the look-up waits', WAITING)
+  link.reset()
+  expect(await answer).toBe(2)
+  expect(await (await openedStore(url)).read(counted, 'n')).toBe(2)
+})
+
+test('a database that cannot be asked any more leaves it open, and says so', async () => {
+  const url = await freshSchema()
+  const proxy = await proxyBefore(url)
+  const store = await openedStore(proxy.through(url), { clock: hurriedClock() })
+  proxy.atCommit = () => {
+    proxy.refusing = true
+    return 'cut after'
+  }
+  await expect(store.apply(increment, 'n')).rejects.toMatchObject({ code: 'store/unknown-commit' })
+  proxy.atCommit = () => 'pass'
+  proxy.refusing = false
+  expect(await store.apply(increment, 'n'), 'the store goes on').toBe(2)
+})

@@ -1,0 +1,60 @@
+import { join } from 'node:path'
+
+import { describe, expect, test } from 'vitest'
+
+import { systemClock } from '../../src/base/clock.ts'
+import { systemRandomness as random } from '../../src/base/ids.ts'
+import { recordStarting } from '../../src/runs/attempt.ts'
+import { isTerminal } from '../../src/runs/run.ts'
+import type { Store } from '../../src/store/store.ts'
+import { registerThisProcess } from '../../src/workers/worker.ts'
+import { engines, temporaryFolder } from '../support/engines.ts'
+import { Installation, until } from '../support/holdfast.ts'
+import { assertInvariants } from '../support/invariants.ts'
+import { LEASE_MS, reread, submitted } from '../support/world.ts'
+
+describe.each(engines)('a defect while a run is carried out, on $name', (engine) => {
+  test('does not wedge the run: its worker lets go of it and it is recovered', async () => {
+    const store = await (await engine.database()).open()
+    let failures = 2
+    const apply: Store['apply'] = (change, ...args) => {
+      const isStart = (change as unknown) === recordStarting
+      if (isStart && failures-- > 0)
+        return Promise.reject(Object.assign(new Error('a defect'), { code: 'store/closed' }))
+      return store.apply(change, ...args)
+    }
+    const faulty: Store = { ...storeMethods(store), apply }
+    const place = new Installation()
+    const [program, ...args] = place.append('once')
+    const { id } = await submitted(store, { request: { kind: 'command', argv: [program!, ...args], cwd: '/' } })
+    const worker = await registerThisProcess({
+      store: faulty,
+      clock: systemClock,
+      random,
+      home: join(temporaryFolder(), 'home'),
+      kind: 'daemon',
+      leaseMs: LEASE_MS,
+      limits: {},
+      concurrency: 1,
+      graceMs: 1_000,
+      warn: () => {},
+    })
+    await worker.start()
+    await until('the run has ended', async () => {
+      await worker.tend()
+      return isTerminal((await reread(store, id)).state) ? true : undefined
+    })
+    expect(await reread(store, id)).toMatchObject({ state: 'succeeded' })
+    expect(place.effects()).toEqual(['once'])
+    await worker.drain(0)
+    await assertInvariants(store)
+  })
+})
+
+const storeMethods = (store: Store): Omit<Store, 'apply'> => ({
+  engine: store.engine,
+  read: (look, ...args) => store.read(look, ...args),
+  onChange: (listener) => store.onChange(listener),
+  check: () => store.check(),
+  close: () => store.close(),
+})
