@@ -178,10 +178,10 @@ export const storeContract: readonly StoreCase[] = [
       const store = await open()
       let heard = 0
       const stop = store.onChange(() => (heard += 1))
-      assert.equal(await store.apply(nothing), 0)
-      await store.apply(put, 'x', 1)
-      assert.equal(heard, 1)
+      for (let i = 0; i < 50; i++) assert.equal(await store.apply(nothing), 0)
       stop()
+      // A hint may come without a cause, when listening begins; not with every call.
+      assert.ok(heard < 5, `heard ${heard} times of nothing`)
     },
   },
   {
