@@ -1,4 +1,5 @@
 import { HoldfastError } from '../../base/errors.ts'
+import { LIMITS } from '../../base/limits.ts'
 
 /** PostgreSQL's five characters, or undefined for an error of the connection or of our own. */
 export function sqlState(error: unknown): string | undefined {
@@ -6,14 +7,15 @@ export function sqlState(error: unknown): string | undefined {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !code.startsWith('E') ? code : undefined
 }
 
-/** The transaction lost against another one, and may win when it is started again. */
-const RESTART = new Set([
-  '40001', // serialization failure
-  '40P01', // deadlock
-  '55P03', // a row lock was not to be had in time
-  '23505', // two created the same key at once; started anew, the second one finds the first's row
-])
-export const isRestartable = (error: unknown): boolean => RESTART.has(sqlState(error) ?? '')
+/** The transaction lost against another one, and may win when it is started again: so many times. */
+const RESTARTS: Readonly<Record<string, number>> = {
+  '40001': LIMITS.restarts, // serialization failure
+  '40P01': LIMITS.restarts, // deadlock
+  '55P03': LIMITS.restarts, // a row lock was not to be had in time
+  // Two created the same key at once. Started anew, the second one finds the first's row; if not, it is a defect.
+  '23505': 3,
+}
+export const restartsFor = (error: unknown): number => RESTARTS[sqlState(error) ?? ''] ?? 0
 
 /** The server is going down or coming up, or has no place for one more. */
 const SHUTDOWN = new Set(['57P01', '57P02', '57P03', '53300', '25P03'])
@@ -76,7 +78,7 @@ export function explain(error: unknown): unknown {
   const known = state === undefined ? undefined : SENTENCES[state]
   if (known !== undefined)
     return new HoldfastError(known[0], `${known[1]} (${message})`, { remedy: known[2], cause: error })
-  if (isRestartable(error) && state !== '23505') {
+  if (restartsFor(error) === LIMITS.restarts) {
     return new HoldfastError('store/busy', `the transaction kept losing against others (${message})`, {
       remedy: 'try again',
       retry: { afterMs: 1_000 },

@@ -9,7 +9,7 @@ import type { HoldingProbe } from '../store.ts'
 import { memberFor, performBatch } from './batch.ts'
 import type { Member, Progress } from './batch.ts'
 import type { Change } from '../transition.ts'
-import { explain, isConnectionLost, isRestartable } from './errors.ts'
+import { explain, isConnectionLost, restartsFor } from './errors.ts'
 import { Lane, RequestFailed } from './lane.ts'
 import { lookUpBatch } from './look-up.ts'
 import type { Renderer, Request } from './statement.ts'
@@ -97,7 +97,7 @@ export class GroupCommit {
     for (let attempt = 1; ; attempt++) {
       const fate = await this.#attempt([member])
       if (fate.kind !== 'undone') return this.#answer([member], fate)
-      const lostRace = isRestartable(fate.error) && attempt < LIMITS.restarts
+      const lostRace = attempt < restartsFor(fate.error)
       const mayRecover = lostRace || isConnectionLost(fate.error)
       if (!mayRecover || clock.monotonicMs() > deadline) return member.reject(explain(fate.error))
       await sleep(clock, Math.min(2 ** attempt * 5, 1_000) * (0.5 + random.fraction()))
