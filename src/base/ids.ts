@@ -8,6 +8,7 @@ export type RunId = Branded<'run'>
 export type AttemptId = Branded<'attempt'>
 export type MessageId = Branded<'message'>
 export type WorkerId = Branded<'worker'>
+export type ActionId = Branded<'action'>
 
 export interface Randomness {
   /** A time-ordered id: neighbours in time are neighbours in an index. Not ordered within a millisecond. */
@@ -28,4 +29,5 @@ export const newThreadId = (random: Randomness) => `thr_${random.id()}` as Threa
 export const newRunId = (random: Randomness) => `run_${random.id()}` as RunId
 export const newAttemptId = (random: Randomness) => `att_${random.id()}` as AttemptId
 export const newMessageId = (random: Randomness) => `msg_${random.id()}` as MessageId
+export const newActionId = (random: Randomness) => `act_${random.id()}` as ActionId
 export const newWorkerId = (random: Randomness) => `wrk_${random.id()}` as WorkerId

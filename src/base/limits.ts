@@ -45,6 +45,17 @@ export const LIMITS = {
   /** Names chosen by people: agents, threads, keys. */
   nameLength: 200,
 
+  /** How often one call, failing each time, is performed in a run: after that the model is told to do something else. */
+  sameFailures: 3,
+  /** Model calls of one run: an agent that has not come to an end by then goes in circles. */
+  turns: 200,
+  /** Reads of one reply that run at the same time. */
+  readsTogether: 8,
+  /** Messages that one turn takes from the inbox; the rest wait for the next. */
+  messagesPerTurn: 20,
+  /** What a model is shown of one tool's result. */
+  resultCharacters: 60_000,
+
   /** Consecutive authentication failures that open an agent's breaker. */
   breakerFailures: 3,
   breakerFirstMs: 30_000,
@@ -60,4 +71,24 @@ export const LIMITS = {
   remainsKeptMs: 14 * 86_400_000,
   /** Rows in one page of a listing. */
   page: 100,
+
+  // Model calls (src/model).
+  /** The first try and this many more. */
+  modelRetries: 3,
+  /** The first wait before another try; each further one is twice as long. */
+  modelFirstWaitMs: 1_000,
+  /** What chance may add to a wait, as a share of it, so that calls that failed together do not return together. */
+  modelJitter: 0.25,
+  /** The longest wait that holds a worker; for a longer one the run is parked. */
+  modelWaitMs: 60_000,
+  /** All waits of one call together, for a quota that is blocked again and again. */
+  modelWaitsMs: 300_000,
+  /** One try: no answer is that long, so what hangs is a connection that died without a word. */
+  modelTryMs: 600_000,
+  /** A cancelled call may still say what it cost; then it is left behind. */
+  modelLastWordsMs: 100,
+  /** Beyond this a Retry-After is not believed: the longest windows that providers have are weeks. */
+  retryAfterMs: 8 * 86_400_000,
+  /** After a rate limit the calls that waited follow each other at this distance: a provider says no faster than that. */
+  quotaSpacingMs: 500,
 } as const

@@ -97,7 +97,10 @@ async function list({ runtime, output }: Context, flags: ListFlags): Promise<num
   return EXIT.done
 }
 
-export const commandLine = (run: Run) => visible(run.request.argv.join(' ')).replaceAll('\n', ' ').slice(0, 60)
+/** What was asked for, in one line. */
+export const commandLine = (run: Run) => visible(asked(run)).replaceAll('\n', ' ').slice(0, 60)
+
+const asked = ({ request, agent }: Run) => (request.kind === 'command' ? request.argv.join(' ') : `a turn of ${agent}`)
 
 const stateOf = (run: Run) => {
   if (!isTerminal(run.state) && run.cancelRequestedAt !== null) return `${run.state} (cancelling)`
@@ -128,8 +131,8 @@ function describeRun(run: Run, attempts: readonly Attempt[], lateCount: number):
     ['error', run.error ?? ''],
     ['thread', run.threadId],
     ['agent', run.agent],
-    ['command', run.request.argv.join(' ')],
-    ['folder', run.request.cwd],
+    ['asked for', asked(run)],
+    ['folder', run.request.kind === 'command' ? run.request.cwd : ''],
     ['timeout', run.request.timeoutMs === undefined ? '' : formatDuration(run.request.timeoutMs)],
     ['created', iso(run.createdAt) ?? ''],
     ['started', iso(run.startedAt) ?? ''],

@@ -23,6 +23,11 @@ export const EVENT_TYPES = [
   'run.late_result',
   'message.accepted',
   'message.dead',
+  'message.consumed',
+  'step.recorded',
+  'action.proposed',
+  'action.started',
+  'action.settled',
   'breaker.opened',
   'breaker.reset',
 ] as const

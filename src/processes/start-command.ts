@@ -19,8 +19,8 @@ import { takeOver } from './take-over.ts'
 export type OutputReader = (chunk: Buffer) => void | Promise<void>
 
 export interface StartOptions {
-  /** `inherit`: the command reads what this process would read. Otherwise it has nothing to read. */
-  readonly stdin?: 'inherit' | 'none'
+  /** `inherit`: the command reads what this process would read; `file`: that file. Otherwise it has nothing to read. */
+  readonly stdin?: 'inherit' | 'none' | { readonly file: string }
   readonly onStdout?: OutputReader
   readonly onStderr?: OutputReader
   /** A private folder for compiled code. From TypeScript sources it makes a start some 30 ms faster. */
@@ -71,18 +71,14 @@ async function settle(folder: string, mark: string): Promise<Outcome> {
 async function spawnSupervisor(folder: string, mark: string, options: StartOptions): Promise<ChildProcess> {
   const log = openSync(join(folder, 'supervisor.log'), 'a', 0o600)
   const feed = (reader: OutputReader | undefined) => (reader === undefined ? 'ignore' : 'pipe')
+  let input: 'inherit' | 'ignore' | number = 'ignore'
   try {
+    input = openInput(options.stdin)
     const supervisor = spawn(process.execPath, [...FLAGS, PROGRAM, folder], {
       detached: true,
       cwd: '/',
       env: supervisorEnvironment(mark, options.codeCache),
-      stdio: [
-        options.stdin === 'inherit' ? 'inherit' : 'ignore',
-        'ignore',
-        log,
-        feed(options.onStdout),
-        feed(options.onStderr),
-      ],
+      stdio: [input, 'ignore', log, feed(options.onStdout), feed(options.onStderr)],
     })
     await once(supervisor, 'spawn')
     return supervisor
@@ -90,7 +86,14 @@ async function spawnSupervisor(folder: string, mark: string, options: StartOptio
     throw cannotStart(error)
   } finally {
     closeSync(log)
+    if (typeof input === 'number') closeSync(input)
   }
+}
+
+/** The supervisor only passes it on, so the command is the first to read from it. */
+function openInput(stdin: StartOptions['stdin']): 'inherit' | 'ignore' | number {
+  if (typeof stdin === 'object') return openSync(stdin.file, 'r')
+  return stdin === 'inherit' ? 'inherit' : 'ignore'
 }
 
 const cannotStart = (cause: unknown) =>

@@ -19,6 +19,8 @@ export interface Claimant {
   readonly limits: CapacityLimits
   /** Only this run: what a foreground `holdfast run` executes itself. */
   readonly only?: RunId
+  /** The agents that this worker has; commands it can always execute. */
+  readonly agents?: readonly string[]
   readonly attempt: { readonly id: AttemptId; readonly mark: string }
 }
 
@@ -56,7 +58,7 @@ export function* claimRun(claimant: Claimant): Transition<Claim | undefined> {
 }
 
 function* nextQueued(claimant: Claimant, passedOver: readonly string[]): Transition<Run | undefined> {
-  const { only, workerId } = claimant
+  const { only, workerId, agents = [] } = claimant
   return yield* first(
     runRow,
     sql`select * from runs waiting where state = 'queued'
@@ -65,6 +67,7 @@ function* nextQueued(claimant: Claimant, passedOver: readonly string[]): Transit
         and (expires_at is null or expires_at > ${now})
         and not exists (select 1 from runs busy where busy.thread_id = waiting.thread_id and busy.state in ('running', 'parked'))
         and (for_worker is null or for_worker = ${workerId})
+        and ${agents.length === 0 ? sql`kind = 'command'` : sql`(kind = 'command' or agent in (${literals(agents)}))`}
       order by priority desc, seq limit 1 ${skipLocked}`,
   )
 }

@@ -1,9 +1,10 @@
 import type { RunId } from '../base/ids.ts'
+import { withdrawActions } from '../actions/propose.ts'
 import { record } from '../events/event.ts'
 import { now, sql } from '../store/sql.ts'
 import { first, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
-import { deliverCompletion } from '../threads/completion.ts'
+import { deliverCompletion } from '../threads/message.ts'
 import { endAttempt } from './attempt.ts'
 import type { AttemptRef } from './attempt.ts'
 import { settleBreaker } from './breaker.ts'
@@ -82,6 +83,7 @@ const sqlBoolean = (value: boolean) => (value ? sql`(1 = 1)` : sql`(1 = 0)`)
 function* followEnd(ended: Run, outcome: Outcome, attempt?: AttemptRef): Transition<Run> {
   const state = ended.state as TerminalState
   if (attempt !== undefined) yield* endAttempt(attempt, state)
+  yield* withdrawActions(ended.id)
   yield* settleBreaker(ended)
   if (ended.notify && ended.parentThreadId !== null) {
     const body = { ...briefly(ended), ...(outcome.summary === undefined ? {} : { summary: outcome.summary }) }

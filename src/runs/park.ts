@@ -1,7 +1,8 @@
+import type { Instant } from '../base/clock.ts'
 import type { RunId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { now, sql } from '../store/sql.ts'
-import { first } from '../store/transition.ts'
+import { all, first } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { endAttempt } from './attempt.ts'
 import type { AttemptRef } from './attempt.ts'
@@ -14,10 +15,10 @@ export type Parked =
   | { readonly kind: 'refused'; readonly run: Run | undefined }
 
 /** The run waits for something outside: it gives up its slot, its lease and its memory, and any worker can go on with it. */
-export function* parkRun(attempt: AttemptRef, waitsFor: string): Transition<Parked> {
+export function* parkRun(attempt: AttemptRef, waitsFor: string, resumeAt: Instant | null = null): Transition<Parked> {
   const parked = yield* first(
     runRow,
-    sql`update runs set state = 'parked', parked_at = ${now}, parked_for = ${waitsFor}
+    sql`update runs set state = 'parked', parked_at = ${now}, parked_for = ${waitsFor}, resume_at = ${resumeAt}
       where id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running' and cancel_requested_at is null
       returning *`,
   )
@@ -31,9 +32,20 @@ export function* parkRun(attempt: AttemptRef, waitsFor: string): Transition<Park
 export function* resumeRun(runId: RunId): Transition<Run | undefined> {
   const resumed = yield* first(
     runRow,
-    sql`update runs set state = 'queued', parked_ms = parked_ms + (${now} - parked_at), parked_at = null, parked_for = null
+    sql`update runs set state = 'queued', parked_ms = parked_ms + (${now} - parked_at), parked_at = null, parked_for = null,
+        resume_at = null
       where id = ${runId} and state = 'parked' returning *`,
   )
   if (resumed !== undefined) yield* record({ type: 'run.resumed', threadId: resumed.threadId, runId })
   return resumed
+}
+
+/** Goes on with what waited for an instant that has come. */
+export function* resumeDue(limit: number): Transition<number> {
+  const due = yield* all(
+    runRow,
+    sql`select * from runs where state = 'parked' and resume_at is not null and resume_at <= ${now} order by resume_at limit ${limit}`,
+  )
+  for (const { id } of due) yield* resumeRun(id)
+  return due.length
 }

@@ -1,7 +1,7 @@
 import type { AttemptId, RunId, WorkerId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
-import { integer, json, nullable, row, text } from '../store/row.ts'
+import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
 import { all, first, run, single } from '../store/transition.ts'
@@ -30,6 +30,8 @@ const heldAttemptRow = row({
   startingAt: nullable(integer),
   releasedAt: nullable(integer),
   workerStoppedAt: nullable(integer),
+  kind: oneOf(['command', 'agent']),
+  agent: text(),
   leaseOver: integer,
 })
 export type HeldAttempt = Decoded<typeof heldAttemptRow>
@@ -39,8 +41,9 @@ export const heldAttempts = single(() =>
   all(
     heldAttemptRow,
     sql`select a.id, a.run_id, a.fence, a.number, a.mark, a.worker_id, w.identity, w.home, a.lease_until, a.starting_at,
-        a.released_at, w.stopped_at as worker_stopped_at, case when a.lease_until < ${now} then 1 else 0 end as lease_over
-      from attempts a join workers w on w.id = a.worker_id where a.ended_at is null order by a.lease_until`,
+        a.released_at, w.stopped_at as worker_stopped_at, r.kind, r.agent, case when a.lease_until < ${now} then 1 else 0 end as lease_over
+      from attempts a join workers w on w.id = a.worker_id join runs r on r.id = a.run_id
+      where a.ended_at is null order by a.lease_until`,
   ),
 )
 

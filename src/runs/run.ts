@@ -50,7 +50,13 @@ export interface CommandRequest {
   readonly env?: Readonly<Record<string, string>>
   readonly timeoutMs?: number
 }
-export type RunRequest = CommandRequest
+/** What is in its thread's inbox, for the agent of that name. */
+export interface AgentRequest {
+  readonly kind: 'agent'
+  readonly timeoutMs?: number
+}
+
+export type RunRequest = CommandRequest | AgentRequest
 
 export interface Usage {
   readonly inputTokens: number
@@ -89,6 +95,8 @@ export const runRow = row({
   parkedAt: nullable(integer),
   parkedFor: nullable(text()),
   parkedMs: integer,
+  /** When a parked run goes on by itself. */
+  resumeAt: nullable(integer),
   endedAt: nullable(integer),
 })
 export type Run = Decoded<typeof runRow>

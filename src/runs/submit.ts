@@ -67,10 +67,10 @@ function* insertRun(submission: Submission, digest: string): Transition<Run | un
   return yield* first(
     runRow,
     sql`insert into runs (id, thread_id, agent, state, priority, request, request_digest, submit_key,
-        parent_thread_id, notify, for_worker, created_at, expires_at)
+        parent_thread_id, notify, for_worker, kind, created_at, expires_at)
       values (${id}, ${threadId}, ${agent}, 'queued', ${priority}, ${requestText(submission.request)}, ${digest},
         ${key ?? null}, ${parentThreadId ?? null}, ${notify ? 1 : 0},
-        ${submission.forWorker ?? null}, ${now},
+        ${submission.forWorker ?? null}, ${submission.request.kind}, ${now},
         ${expiresInMs === undefined ? sql`null` : sql`${now} + ${expiresInMs}`})
       on conflict do nothing
       returning *`,
@@ -93,7 +93,7 @@ function* countQueued(limit: number): Transition<number> {
 
 /** What two submissions with one key must agree on: what was asked for, not from which shell or in whose name. */
 function submissionDigest({ agent, request, parentThreadId, notify = true, priority = 0 }: Submission): string {
-  const asked = { ...request, env: undefined }
+  const asked = request.kind === 'command' ? { ...request, env: undefined } : request
   return digestOf({ agent, request: asked, parent: parentThreadId ?? null, notify, priority })
 }
 

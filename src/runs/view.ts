@@ -4,7 +4,7 @@ import type { Transition } from '../store/transition.ts'
 import { attemptsOf } from './attempt.ts'
 import type { Attempt } from './attempt.ts'
 import { findRun, lateResultsOf } from './run.ts'
-import type { LateResult, Run } from './run.ts'
+import type { LateResult, Run, RunRequest } from './run.ts'
 
 /** The public JSON form of a run: what the command line prints and the HTTP API serves. */
 export interface RunView {
@@ -24,7 +24,7 @@ export interface RunView {
   readonly parkedAt?: string
   readonly parkedFor?: string
   readonly endedAt?: string
-  readonly request: { readonly argv: readonly string[]; readonly cwd: string; readonly timeoutMs?: number }
+  readonly request: RequestView
   readonly usage: { readonly inputTokens: number; readonly outputTokens: number; readonly costUsd: number }
 }
 
@@ -50,9 +50,20 @@ export function viewRun(run: Run, late: readonly LateResult[] = []): RunView {
     ...optional('parkedAt', isoOrNull(run.parkedAt)),
     ...optional('parkedFor', run.parkedFor),
     ...optional('endedAt', isoOrNull(run.endedAt)),
-    request: { argv: request.argv, cwd: request.cwd, ...optional('timeoutMs', request.timeoutMs) },
+    request: viewRequest(request),
     usage: { inputTokens: run.inputTokens, outputTokens: run.outputTokens, costUsd: run.costMicrousd / 1_000_000 },
   }
+}
+
+/** Without the environment of a command. */
+export type RequestView =
+  | { readonly kind: 'command'; readonly argv: readonly string[]; readonly cwd: string; readonly timeoutMs?: number }
+  | { readonly kind: 'agent'; readonly timeoutMs?: number }
+
+function viewRequest(request: RunRequest): RequestView {
+  const timeout = optional('timeoutMs', request.timeoutMs)
+  if (request.kind === 'agent') return { kind: 'agent', ...timeout }
+  return { kind: 'command', argv: request.argv, cwd: request.cwd, ...timeout }
 }
 
 const viewLateResult = ({ outcome, arrivedAt }: LateResult) => ({ ...outcome, arrivedAt: iso(arrivedAt) })

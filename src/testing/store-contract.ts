@@ -72,13 +72,13 @@ export const storeContract: readonly StoreCase[] = [
     title: 'a statement that breaks a rule fails its own transition only, with a code',
     async check(open) {
       const store = await open()
-      const [first, second, other] = await Promise.allSettled([
+      const [one1, one2, other] = await Promise.allSettled([
         store.apply(put, 'one', 1),
         store.apply(put, 'one', 2),
         store.apply(put, 'two', 1),
       ])
       assert.equal(other?.status, 'fulfilled')
-      const [refused, ...more] = [first, second].filter((each) => each?.status === 'rejected')
+      const [refused, ...more] = [one1, one2].filter((each) => each?.status === 'rejected')
       assert.equal(more.length, 0)
       assert.equal((refused as PromiseRejectedResult).reason.code, 'store/constraint')
       assert.equal((await store.read(count)).count, 2)

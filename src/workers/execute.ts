@@ -21,6 +21,9 @@ import type { Store } from '../store/store.ts'
 import { outcomeOfCutOff, outcomeOfEnd } from './command-outcome.ts'
 import { commandFolder, homePaths } from './home.ts'
 
+/** What is under way and can be told to stop; the end follows by itself. */
+export type Stoppable = Pick<Supervised, 'stop'>
+
 /** What carrying out a claim needs. */
 export interface Executor {
   readonly store: Store
@@ -31,11 +34,11 @@ export interface Executor {
   /** The terminal and environment of a foreground command; absent for detached ones. */
   readonly foreground?: StartOptions & { readonly env: Readonly<Record<string, string>> }
   /** The command is under way: from now on it can be told to stop. */
-  readonly onCommand: (attempt: AttemptId, command: Supervised) => void
+  readonly onCommand: (attempt: AttemptId, command: Stoppable) => void
   readonly warn: (message: string) => void
 }
 
-const refOf = ({ run, attempt }: Claim): AttemptRef => ({ id: attempt.id, runId: run.id, fence: run.fence })
+export const refOf = ({ run, attempt }: Claim): AttemptRef => ({ id: attempt.id, runId: run.id, fence: run.fence })
 
 /**
  * Carries out a run that was just claimed:
@@ -65,6 +68,7 @@ export async function continueTaken(executor: Executor, claim: Claim, folder: st
 
 async function start(executor: Executor, claim: Claim, folder: string): Promise<CommandOutcome> {
   const { request } = claim.run
+  if (request.kind !== 'command') throw new Error(`run ${claim.run.id} is not a command`)
   const { foreground } = executor
   const env = {
     ...(foreground?.env ?? request.env),
@@ -138,7 +142,7 @@ function hasSpilledMore(outcome: CommandOutcome): boolean {
   return output !== undefined && (output.stdout.truncated || output.stderr.truncated)
 }
 
-async function finish(executor: Executor, ref: AttemptRef, outcome: Outcome): Promise<Run> {
+export async function finish(executor: Executor, ref: AttemptRef, outcome: Outcome): Promise<Run> {
   const answer = await untilStored(executor, () => executor.store.apply(finishRun, ref, outcome))
   if (answer.kind === 'finished') return answer.run
   return reconcile(executor, ref, outcome, answer)
@@ -159,7 +163,7 @@ const FIRST_WAIT_MS = 100
 const LONGEST_WAIT_MS = 5_000
 
 /** A finished result is kept until it is recorded: a full or busy store is waited for, not given up on. */
-async function untilStored<T>({ clock, warn }: Executor, write: () => Promise<T>): Promise<T> {
+export async function untilStored<T>({ clock, warn }: Executor, write: () => Promise<T>): Promise<T> {
   for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
     try {
       return await write()

@@ -38,7 +38,7 @@ async function awake(clock: FakeClock, ms: number): Promise<void> {
 
 test('what is claimed while a renewal is under way is not taken for lost', async () => {
   const held = [attempt('old'), attempt('gone')]
-  let release = (_: readonly AttemptId[]) => {}
+  let release: (still: readonly AttemptId[]) => void = () => {}
   const answer = new Promise<readonly AttemptId[]>((resolve) => (release = resolve))
   const { lease, lost } = leaseWith(() => answer, held)
   const renewal = lease.renew()

@@ -12,6 +12,8 @@ export interface Recoverer {
   readonly random: Randomness
   readonly workerId: WorkerId
   readonly leaseMs: number
+  /** The agents that this process can be: it takes over no other's turns. */
+  readonly agents: ReadonlySet<string>
 }
 
 /** A run that this worker took over, and the home folder under which its command's folder is. */
@@ -25,12 +27,13 @@ export interface Taken {
  * look at what the old one left behind.
  */
 export async function takeLostRuns(recoverer: Recoverer, only?: RunId): Promise<Taken[]> {
-  const { store, random, workerId, leaseMs } = recoverer
+  const { store, random, workerId, leaseMs, agents } = recoverer
   const taken: Taken[] = []
   for (const held of await store.read(heldAttempts)) {
     // What this worker itself let go of, because something went wrong, is as lost as any other's.
     const mine = held.workerId === workerId && held.releasedAt === null
-    if (mine || (only !== undefined && held.runId !== only)) continue
+    const foreign = held.kind === 'agent' && !agents.has(held.agent)
+    if (mine || foreign || (only !== undefined && held.runId !== only)) continue
     const ground = groundFor(held, judgeProcess(held.identity))
     if (ground === undefined) continue
     const claim = await store.apply(takeOverRun, held, ground, { workerId, leaseMs, attemptId: newAttemptId(random) })

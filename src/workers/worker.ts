@@ -1,20 +1,24 @@
 import type { Clock } from '../base/clock.ts'
 import { HoldfastError, describeError } from '../base/errors.ts'
-import { newAttemptId, newWorkerId } from '../base/ids.ts'
+import { newAttemptId, newRunId, newWorkerId } from '../base/ids.ts'
 import type { AttemptId, Randomness, RunId, WorkerId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { judgeProcess, processIdentity } from '../processes/identity.ts'
-import type { Supervised } from '../processes/supervised.ts'
 import { heldRuns } from '../runs/attempt.ts'
 import type { CapacityLimits } from '../runs/capacity.ts'
 import { claimRun } from '../runs/claim.ts'
 import type { Claim } from '../runs/claim.ts'
+import { resumeDue } from '../runs/park.ts'
 import { expireQueued, handOverRun } from '../runs/recover.ts'
+import { wakeThread } from '../runs/send.ts'
 import { registerWorker, stopWorker } from '../runs/worker.ts'
 import type { NewWorker, WorkerKind } from '../runs/worker.ts'
 import type { Store } from '../store/store.ts'
+import { idleThreads } from '../threads/message.ts'
+import { executeAgent } from './execute-agent.ts'
+import type { OpenAgent } from './execute-agent.ts'
 import { continueTaken, executeClaim } from './execute.ts'
-import type { Executor } from './execute.ts'
+import type { Executor, Stoppable } from './execute.ts'
 import { commandFolder } from './home.ts'
 import { Lease } from './lease.ts'
 import { takeLostRuns } from './recover.ts'
@@ -33,12 +37,14 @@ export interface WorkerOptions {
   readonly concurrency: number
   readonly graceMs: number
   readonly foreground?: NonNullable<Executor['foreground']>
+  /** The agents that this process can be. */
+  readonly agents?: ReadonlyMap<string, OpenAgent>
   readonly warn: (message: string) => void
 }
 
 interface Held {
   readonly claim: Claim
-  command?: Supervised
+  command?: Stoppable
   readonly settled: Promise<void>
 }
 
@@ -89,9 +95,10 @@ export class Worker {
   /** Takes over what lost its worker, or just one run of it, and goes on with it in the background. */
   async recover(only?: RunId): Promise<readonly Claim[]> {
     const { store, random, leaseMs } = this.#options
-    const taken = await takeLostRuns({ store, random, workerId: this.id, leaseMs }, only)
+    const agents = new Set(this.#options.agents?.keys())
+    const taken = await takeLostRuns({ store, random, workerId: this.id, leaseMs, agents }, only)
     for (const { claim, home } of taken) {
-      void this.#hold(claim, (executor) => continueTaken(executor, claim, commandFolder(home, claim.attempt.mark)))
+      void this.#hold(claim, this.#continuing(claim, home))
     }
     return taken.map(({ claim }) => claim)
   }
@@ -100,7 +107,7 @@ export class Worker {
   async perform(runId: RunId): Promise<boolean> {
     const claim = await this.#claim(runId)
     if (claim === undefined) return false
-    await this.#hold(claim, (executor) => executeClaim(executor, claim))
+    await this.#hold(claim, this.#beginning(claim))
     return true
   }
 
@@ -142,11 +149,21 @@ export class Worker {
       await this.#release()
       await this.recover()
       await this.#options.store.apply(expireQueued, LIMITS.page)
+      await this.#options.store.apply(resumeDue, LIMITS.page)
+      await this.#wakeIdle()
       await rememberSeen(this.#options.home, this.#options.store)
     } catch (error) {
       this.#options.warn(`recovery will be tried again: ${describeError(error)}`)
     }
     this.#look()
+  }
+
+  /** Whatever failed before: a thread with messages and nobody at work gets a run. */
+  async #wakeIdle(): Promise<void> {
+    const { store, random } = this.#options
+    for (const { threadId, agent } of await store.read(idleThreads, LIMITS.page)) {
+      await store.apply(wakeThread, threadId, agent, newRunId(random))
+    }
   }
 
   #look(): void {
@@ -164,7 +181,7 @@ export class Worker {
       while (this.#takes === 'anything' && this.#held.size < this.#options.concurrency) {
         const claim = await this.#claim().catch((error: unknown) => this.#options.warn(describeError(error)))
         if (claim === undefined) break
-        void this.#hold(claim, (executor) => executeClaim(executor, claim))
+        void this.#hold(claim, this.#beginning(claim))
       }
     } while (this.#claimAgain)
   }
@@ -177,13 +194,31 @@ export class Worker {
       leaseMs,
       limits,
       attempt,
+      agents: [...(this.#options.agents?.keys() ?? [])],
       ...(only === undefined ? {} : { only }),
     })
   }
 
+  /** A command is begun; an agent goes on from what is recorded of its thread, whether that is nothing or half a turn. */
+  #beginning(claim: Claim) {
+    return (executor: Executor) =>
+      claim.run.request.kind === 'agent' ? this.#agentTurns(executor, claim) : executeClaim(executor, claim)
+  }
+
+  #continuing(claim: Claim, home: string) {
+    return (executor: Executor) =>
+      claim.run.request.kind === 'agent'
+        ? this.#agentTurns(executor, claim)
+        : continueTaken(executor, claim, commandFolder(home, claim.attempt.mark))
+  }
+
+  #agentTurns(executor: Executor, claim: Claim): Promise<void> {
+    return executeAgent(executor, claim, this.#options.agents?.get(claim.run.agent), this.#options.random)
+  }
+
   #hold(claim: Claim, carryOut: (executor: Executor) => Promise<void>): Promise<void> {
     const { store, clock, home, graceMs, leaseMs, foreground, warn } = this.#options
-    const onCommand = (attempt: AttemptId, command: Supervised) => {
+    const onCommand = (attempt: AttemptId, command: Stoppable) => {
       const held = this.#held.get(attempt)
       if (held !== undefined) held.command = command
       void this.#noticeCancels()

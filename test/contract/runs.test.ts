@@ -19,7 +19,7 @@ import {
 import { lateResultsOf, listRuns, runsByPrefix } from '../../src/runs/run.ts'
 import { registerWorker } from '../../src/runs/worker.ts'
 import { FakeClock } from '../../src/testing/fake-clock.ts'
-import { messagesOf } from '../../src/threads/completion.ts'
+import { messagesOf } from '../../src/threads/message.ts'
 import { findThread, openThread } from '../../src/threads/thread.ts'
 import { engines } from '../support/engines.ts'
 import { assertInvariants, snapshot } from '../support/invariants.ts'

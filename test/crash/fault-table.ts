@@ -9,7 +9,7 @@ export interface StoreFault {
   readonly title: string
   readonly matches: (point: StorePoint) => boolean
   readonly atCommit: boolean
-  readonly errcode: number
+  readonly error: () => Error
   /** At every such point until it is over, not at one of them. */
   readonly lasting: boolean
   /** `done`: it is on disk and acknowledged with its right answer; otherwise the code of the error, and nothing on disk. */
@@ -18,9 +18,18 @@ export interface StoreFault {
 
 type Place = `${'before' | 'after'} ${StorePoint['at']}`
 
-function fault(title: string, place: Place, errcode: number, frequency: 'once' | 'always', answer: string): StoreFault {
+/** A number is SQLite's result code; letters are PostgreSQL's SQLSTATE, or the name of what befell the connection. */
+function fault(
+  title: string,
+  place: Place,
+  code: number | string,
+  frequency: 'once' | 'always',
+  answer: string,
+): StoreFault {
   const matches = ({ at, when }: StorePoint) => `${when} ${at}` === place
-  return { title, matches, errcode, answer, lasting: frequency === 'always', atCommit: place.endsWith('commit') }
+  const error = () =>
+    typeof code === 'number' ? sqliteError(code) : Object.assign(new Error(`simulated ${code}`), { code })
+  return { title, matches, error, answer, lasting: frequency === 'always', atCommit: place.endsWith('commit') }
 }
 
 const SQLITE_FAULTS: readonly StoreFault[] = [
@@ -39,10 +48,26 @@ const SQLITE_FAULTS: readonly StoreFault[] = [
   fault('a commit reported as failed for want of space', 'after commit', FULL, 'always', 'done'),
 ]
 
-/** The table is in SQLite's codes; what another engine's wire can do to it belongs in a table of its own. */
+const [RESET, DISK_FULL, SERIALIZATION] = ['ECONNRESET', '53100', '40001']
+
+/** What lasts is not here: the engine waits half a minute for it to end (test/postgres has a clock for that). */
+const POSTGRES_FAULTS: readonly StoreFault[] = [
+  fault('a connection that breaks before begin', 'before begin', RESET, 'once', 'done'),
+  fault('a connection that breaks before the commit', 'before commit', RESET, 'once', 'done'),
+  fault('a connection that breaks after the commit', 'after commit', RESET, 'once', 'done'),
+  fault('a full disk at commit', 'before commit', DISK_FULL, 'once', 'store/full'),
+]
+
+/** At each statement of each transition: minutes. */
+const POSTGRES_STATEMENT_FAULTS: readonly StoreFault[] = [
+  fault('a connection that breaks before a statement', 'before statement', RESET, 'once', 'done'),
+  fault('a race lost at a statement', 'after statement', SERIALIZATION, 'once', 'done'),
+  fault('a full disk at a statement', 'before statement', DISK_FULL, 'once', 'store/full'),
+]
+
 export const FAULTS: Readonly<Record<TestEngine['name'], readonly StoreFault[]>> = {
   sqlite: SQLITE_FAULTS,
-  postgres: [],
+  postgres: process.env.HOLDFAST_DEEP === '1' ? [...POSTGRES_FAULTS, ...POSTGRES_STATEMENT_FAULTS] : POSTGRES_FAULTS,
 }
 
 export interface Sickness {
@@ -52,14 +77,14 @@ export interface Sickness {
 }
 
 /** Fails the nth matching point between `begin` and `end`, or all of them. */
-export function probeOf({ matches, lasting, errcode }: StoreFault, nth: number): Sickness {
+export function probeOf({ matches, lasting, error }: StoreFault, nth: number): Sickness {
   let sick = false
   let seen = 0
   return {
     probe(point) {
       if (!sick || !matches(point)) return
       seen += 1
-      if (lasting || seen === nth) throw sqliteError(errcode)
+      if (lasting || seen === nth) throw error()
     },
     begin: () => void (sick = true),
     end: () => void (sick = false),

@@ -109,7 +109,7 @@ describe.each(cases)('$engine.name, $name', ({ engine, scenario }) => {
     const stage = await stageOf(engine, scenario)
     const seen = await pointsSeen(stage, fault)
     // What changes nothing commits nothing, so its commit cannot fail.
-    if (isEqual(stage.before, stage.after) && fault.atCommit) return expect(seen).toBe(0)
+    if (fault.atCommit && seen === 0) return expect(stage.after).toEqual(stage.before)
     expect(seen).toBeGreaterThan(0)
     for (let nth = 1; nth <= (fault.lasting ? 1 : seen); nth++) await suffer(stage, fault, nth)
   })

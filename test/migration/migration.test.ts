@@ -14,7 +14,7 @@ import type { Row } from '../../src/store/row.ts'
 import { raw } from '../../src/store/sql.ts'
 import { all } from '../../src/store/transition.ts'
 import { FakeClock } from '../../src/testing/fake-clock.ts'
-import { MESSAGE_STATES } from '../../src/threads/completion.ts'
+import { MESSAGE_STATES } from '../../src/threads/message.ts'
 import { THREAD_STATES } from '../../src/threads/thread.ts'
 import { temporaryFolder } from '../support/engines.ts'
 

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 
 import { hurriedClock } from '../support/clocks.ts'
-import { query } from '../support/engines.ts'
+import { query, withParameters } from '../support/engines.ts'
 import { until } from '../support/holdfast.ts'
 import { printedChance } from '../support/seed.ts'
 import type { CommitFate } from '../support/tcp-proxy.ts'
-import { Load } from './load.ts'
+import { Load, expectBalanced } from './load.ts'
 import { counted, deep, freshSchema, increment, openedStore, proxyBefore } from './support.ts'
 
 const CUTS: readonly CommitFate[] = ['cut before', 'cut after', 'cut while']
@@ -26,7 +26,7 @@ test('commits that are cut off before, after and while they reach the server hap
     return fate
   }
   await load.work(() => cuts() >= wanted, 8)
-  const answers = await load.balance(await openedStore(url))
+  const answers = await expectBalanced(load, await openedStore(url))
   console.log(`${cuts()} commits cut (${[...cut].map(([fate, n]) => `${n} ${fate}`).join(', ')}), ${answers} answers`)
   expect(cuts()).toBe(wanted)
 })
@@ -86,4 +86,16 @@ test('a database that cannot be asked any more leaves it open, and says so', asy
   proxy.atCommit = () => 'pass'
   proxy.refusing = false
   expect(await store.apply(increment, 'n'), 'the store goes on').toBe(2)
+})
+
+test('a connection that swallows everything is given up in time, and what it was asked is looked up', async () => {
+  const url = await freshSchema()
+  const proxy = await proxyBefore(url)
+  // The engine waits for an answer five seconds longer than the server may take.
+  const store = await openedStore(withParameters(proxy.through(url), { statement_timeout: '1s' }))
+  await store.apply(increment, 'n')
+  let swallowing = 1
+  proxy.atCommit = () => (swallowing-- > 0 ? 'swallow' : 'pass')
+  expect(await store.apply(increment, 'n')).toBe(2)
+  expect(await (await openedStore(url)).read(counted, 'n')).toBe(2)
 })

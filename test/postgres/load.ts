@@ -17,7 +17,7 @@ const MOST_ROUNDS = 20_000
  */
 export class Load {
   readonly #stores: readonly Store[]
-  readonly #counts = new Map<string, Settled[]>()
+  readonly counts = new Map<string, Settled[]>()
   readonly runs: RunId[] = []
   /** Commits that were acknowledged, as a sign of life. */
   done = 0
@@ -39,8 +39,8 @@ export class Load {
   }
 
   async #count(store: Store, scope: string, enough: () => boolean): Promise<void> {
-    const answers = this.#counts.get(scope) ?? []
-    this.#counts.set(scope, answers)
+    const answers = this.counts.get(scope) ?? []
+    this.counts.set(scope, answers)
     for (let round = 0; !enough() && round < MOST_ROUNDS; round++) {
       answers.push(await settled(store.apply(increment, scope)))
       this.done += 1
@@ -52,28 +52,28 @@ export class Load {
     for (let round = 0; !enough() && round < MOST_ROUNDS; round++) {
       const { run, ref } = await running(store)
       const finish = await store.apply(finishRun, ref, { state: 'succeeded', result: { round } })
-      expect(finish.kind).toBe('finished')
+      if (finish.kind !== 'finished') throw new Error(`${run.id} was ${finish.kind}`)
       this.runs.push(run.id)
       this.done += 1
     }
   }
+}
 
-  /** How many answers there were; throws if any of them was wrong. */
-  async balance(store: Store): Promise<number> {
-    for (const [scope, answers] of this.#counts) {
-      const numbers = answers.filter((each) => typeof each === 'number')
-      const refused = answers.filter((each) => typeof each !== 'number')
-      expect(refused, `${scope}: nobody was refused`).toEqual([])
-      expect(new Set(numbers).size, `${scope}: every number was given once`).toBe(numbers.length)
-      expect(await store.read(counted, scope), `${scope}: what was answered is what happened`).toBe(numbers.length)
-    }
-    for (const id of this.runs) {
-      const events = (await store.read(runEventsAfter, id, 0, 100)).map(({ type }) => type)
-      expect(events).toEqual(['run.queued', 'run.started', 'run.finished'])
-    }
-    await assertInvariants(store)
-    return [...this.#counts.values()].reduce((sum, answers) => sum + answers.length, this.runs.length)
+/** How many answers there were; fails if any of them was wrong. */
+export async function expectBalanced({ counts, runs }: Load, store: Store): Promise<number> {
+  for (const [name, answers] of counts) {
+    const numbers = answers.filter((each) => typeof each === 'number')
+    const refused = answers.filter((each) => typeof each !== 'number')
+    expect(refused, `${name}: nobody was refused`).toEqual([])
+    expect(new Set(numbers).size, `${name}: every number was given once`).toBe(numbers.length)
+    expect(await store.read(counted, name), `${name}: what was answered is what happened`).toBe(numbers.length)
   }
+  for (const id of runs) {
+    const events = (await store.read(runEventsAfter, id, 0, 100)).map(({ type }) => type)
+    expect(events).toEqual(['run.queued', 'run.started', 'run.finished'])
+  }
+  await assertInvariants(store)
+  return [...counts.values()].reduce((sum, answers) => sum + answers.length, runs.length)
 }
 
 type Settled = number | { readonly code: unknown; readonly message: string }

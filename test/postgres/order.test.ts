@@ -14,25 +14,25 @@ const MOST_PAGES = 10_000
 
 /** Reads on from where it was, page by page, as `holdfast events --follow` does. */
 class Reader {
-  readonly #store: Store
+  readonly store: Store
   readonly seen: Event[] = []
 
   constructor(store: Store) {
-    this.#store = store
+    this.store = store
   }
 
   async catchUp(): Promise<void> {
     for (let page = 0; page < MOST_PAGES; page++) {
-      const events = await this.#store.read(eventsAfter, this.seen.at(-1)?.seq ?? 0, PAGE)
+      const events = await this.store.read(eventsAfter, this.seen.at(-1)?.seq ?? 0, PAGE)
       this.seen.push(...events)
       if (events.length < PAGE) return
     }
   }
+}
 
-  async expectEverything(): Promise<void> {
-    await this.catchUp()
-    expect(this.seen).toEqual(await this.#store.read(eventsAfter, 0, 1_000_000))
-  }
+async function expectEverything(reader: Reader): Promise<void> {
+  await reader.catchUp()
+  expect(reader.seen).toEqual(await reader.store.read(eventsAfter, 0, 1_000_000))
 }
 
 /** Stops a store at one of its points until `go`. */
@@ -62,7 +62,7 @@ test('a transition that is held just before its commit is not passed by a reader
   }
   held.go()
   const { id } = await late
-  await reader.expectEverything()
+  await expectEverything(reader)
   expect(reader.seen.at(-1)).toMatchObject({ type: 'run.queued', runId: id })
 })
 
@@ -82,7 +82,7 @@ test('one whose events are written and whose commit is on its way lets nobody pa
   proxy.atCommit = () => 'pass'
   link.deliver()
   await Promise.all([late, others])
-  await reader.expectEverything()
+  await expectEverything(reader)
   expect(passed).toBe(5)
 })
 
@@ -97,11 +97,12 @@ test('a reader beside eight writers sees every event once, in order, and a run i
   const url = await freshSchema()
   const writers = await Promise.all(Array.from({ length: 8 }, () => openedStore(url)))
   const reader = new Reader(await openedStore(url))
-  let writing = true
-  const work = Promise.all(writers.map((store) => bringToItsEnd(store, deep(200)))).finally(() => (writing = false))
-  for (let turn = 0; writing && turn < MOST_PAGES; turn++) await reader.catchUp()
+  let writing = writers.length
+  const work = Promise.all(writers.map((store) => bringToItsEnd(store, deep(200)).finally(() => (writing -= 1))))
+  const isWriting = () => writing > 0
+  for (let turn = 0; isWriting() && turn < MOST_PAGES; turn++) await reader.catchUp()
   await work
-  await reader.expectEverything()
+  await expectEverything(reader)
   const seqs = reader.seen.map(({ seq }) => seq)
   expect(seqs).toEqual([...new Set(seqs)].toSorted((a, b) => a - b))
   const lives = Map.groupBy(

@@ -1,9 +1,11 @@
 import { test } from 'vitest'
 
+import type { RunId } from '../../src/base/ids.ts'
 import type { Store } from '../../src/store/store.ts'
 import { withParameters } from '../support/engines.ts'
 import { until } from '../support/holdfast.ts'
-import { Load } from './load.ts'
+import { addWorker, claim, submitted } from '../support/world.ts'
+import { Load, expectBalanced } from './load.ts'
 import { deep, freshSchema, increment, openedStore, ownServer, proxyBefore } from './support.ts'
 
 /** So that every restart meets a store that had recovered from the last one. */
@@ -22,7 +24,7 @@ test('a server that is killed and started again under load loses nothing and doe
     await server.start()
   }
   await work
-  const answers = await load.balance(stores[0]!)
+  const answers = await expectBalanced(load, stores[0]!)
   console.log(`${restarts} restarts, ${answers} answers, all of them true`)
 })
 
@@ -54,21 +56,20 @@ test('after a restart a listener listens again and hears of the commits of other
   await until('it hears', () => Promise.resolve(heard > before ? true : undefined))
 })
 
-test('a listener whose connection has silently died finds what others committed by looking, and listens anew', async () => {
+test('a worker whose listening connection has silently died finds its work by looking, and listens anew', async () => {
   const url = await freshSchema()
   const proxy = await proxyBefore(url)
-  const [listening, other] = [await openedStore(proxy.through(url)), await openedStore(url)]
-  let heard = 0
-  listening.onChange(() => (heard += 1))
+  const [store, other] = [await openedStore(proxy.through(url)), await openedStore(url)]
+  const workerId = await addWorker(store)
+  const claimed = new Set<RunId>()
+  store.onChange(() => void claim(store, workerId).then((found) => found && claimed.add(found.run.id)))
+  const takes = (id: RunId) => until(`${id} is claimed`, () => Promise.resolve(claimed.has(id) ? true : undefined))
   const ears = () => proxy.links(/listen /)
   await until('it listens', () => Promise.resolve(ears()[0]))
-  await other.apply(increment, 'n')
-  await until('it hears', () => Promise.resolve(heard > 1 ? true : undefined))
+  await takes((await submitted(other)).id)
   const [dead] = ears()
   dead!.blackHole()
-  const before = heard
-  await other.apply(increment, 'n')
-  await until('it has looked', () => Promise.resolve(heard > before ? true : undefined))
+  await takes((await submitted(other)).id)
   await until('it listens anew', () => Promise.resolve(ears().find((ear) => ear !== dead)))
 })
 

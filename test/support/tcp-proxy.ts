@@ -4,9 +4,9 @@ import type { AddressInfo, Server, Socket } from 'node:net'
 /**
  * What happens to a COMMIT on its way. `cut before`: it never reaches the server. `cut after`: the server has answered
  * it, and nobody hears the answer. `cut while`: nobody can say. `hold`: it is kept here until `deliver`, alone or with
- * everything that was sent together with it.
+ * everything that was sent together with it. `swallow`: neither it nor anything after it arrives, and nobody is told.
  */
-export type CommitFate = 'pass' | 'cut before' | 'cut after' | 'cut while' | 'hold' | 'hold all'
+export type CommitFate = 'pass' | 'cut before' | 'cut after' | 'cut while' | 'hold' | 'hold all' | 'swallow'
 
 const COMMITTED = Buffer.from('COMMIT\0')
 
@@ -69,7 +69,7 @@ export class Link {
   readonly server: Socket
   readonly #client: Socket
   readonly #proxy: TcpProxy
-  readonly #requests = new Messages('startup')
+  readonly #requests = new Messages()
   #held: Buffer[] | undefined
   #swallowed: Buffer | undefined
   #asked = false
@@ -81,8 +81,8 @@ export class Link {
     this.#proxy = proxy
     this.#client = client
     this.server = server
-    client.on('data', (chunk) => this.#later(() => this.#fromClient(chunk)))
-    server.on('data', (chunk) => this.#later(() => this.#fromServer(chunk)))
+    client.on('data', (chunk: Buffer) => this.#later(() => this.#fromClient(chunk)))
+    server.on('data', (chunk: Buffer) => this.#later(() => this.#fromServer(chunk)))
     for (const socket of [client, server]) socket.on('error', () => {})
     client.on('close', () => this.#later(() => this.#clientGone()))
     server.on('close', () => this.#later(() => this.#blackHole || client.destroy()))
@@ -134,12 +134,12 @@ export class Link {
   }
 
   #pass(messages: readonly Buffer[], at: number, fate: CommitFate): void {
-    const kept = { pass: messages.length, 'cut before': at, 'cut after': messages.length, 'cut while': messages.length }
-    const until = fate === 'hold' ? at : fate === 'hold all' ? 0 : kept[fate]
+    const until = { 'cut before': at, hold: at, swallow: at, 'hold all': 0 }[fate as string] ?? messages.length
     this.server.write(Buffer.concat(messages.slice(0, until)))
     if (fate === 'hold' || fate === 'hold all') this.#held = messages.slice(until)
     if (fate === 'cut after') this.#swallowed = Buffer.alloc(0)
     if (fate === 'cut while') this.reset()
+    if (fate === 'swallow') this.blackHole()
     if (fate !== 'cut before') return
     // The server is to execute what came before, and then to find its client gone.
     this.server.end()
@@ -159,11 +159,7 @@ export class Link {
 /** PostgreSQL's framing: a letter and a length, except for the first message, which has no letter. */
 class Messages {
   #rest: Buffer = Buffer.alloc(0)
-  #lettered: boolean
-
-  constructor(begin: 'startup' | 'lettered') {
-    this.#lettered = begin === 'lettered'
-  }
+  #lettered = false
 
   take(chunk: Buffer): Buffer[] {
     this.#rest = Buffer.concat([this.#rest, chunk])

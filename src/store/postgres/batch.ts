@@ -136,9 +136,10 @@ async function commit(
   { lane, renderer, probe }: BatchPorts,
 ): Promise<void> {
   const events = deferred.map((query) => renderer.request(query.sql))
-  const order = events.length === 0 ? [] : [EVENT_ORDER]
+  const order = events.length === 0 ? [] : [renderer.own(EVENT_ORDER)]
+  const mark = renderer.own(markRequest(lane.id, lane.batch))
   await probe?.({ at: 'commit', when: 'before' })
-  const answers = await lane.send([...opening, ...order, ...events, markRequest(lane.id, lane.batch), COMMIT])
+  const answers = await lane.send([...opening, ...order, ...events, mark, COMMIT])
   committedOrThrow(answers)
   await probe?.({ at: 'commit', when: 'after' })
 }

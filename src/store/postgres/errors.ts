@@ -35,6 +35,13 @@ function isNetworkError(error: unknown): boolean {
   return /terminat|timeout|not queryable|connection|closed/i.test(error.message)
 }
 
+/** The two sides did not agree on how to encrypt, or one does not know the other's certificate. */
+function isTlsRefusal(error: unknown): boolean {
+  const code = String((error as { code?: unknown } | null)?.code)
+  if (/CERT|^ERR_(SSL|TLS)|^UNABLE_TO_/.test(code)) return true
+  return error instanceof Error && /does not support SSL/i.test(error.message)
+}
+
 const SENTENCES: Readonly<Record<string, [code: string, message: string, remedy: string]>> = {
   '28P01': ['store/wrong-password', 'the database refused the password', 'check user and password in HOLDFAST_STORE'],
   '28000': [
@@ -88,6 +95,13 @@ export function explain(error: unknown): unknown {
   if (state?.startsWith('23') === true) {
     return new HoldfastError('store/constraint', `a rule of the database was broken (${message})`, {
       remedy: 'please report this, it is a defect',
+      cause: error,
+    })
+  }
+  if (isTlsRefusal(error)) {
+    return new HoldfastError('store/tls', `no encrypted connection came about (${message})`, {
+      remedy:
+        'name the certificate with ?sslrootcert=, or say what you want with ?sslmode=verify-full, no-verify or disable',
       cause: error,
     })
   }

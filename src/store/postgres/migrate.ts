@@ -5,6 +5,7 @@ import { MIGRATIONS } from '../migrations/index.ts'
 import { appliedMigrations, checksumOf, pendingMigrations } from '../migrations/history.ts'
 import { POSTGRES } from '../migrations/migration.ts'
 import type { Migration } from '../migrations/migration.ts'
+import { sqlState } from './errors.ts'
 
 /** 14 is the oldest that the PostgreSQL project itself still looks after. */
 const OLDEST_SERVER = 140_000
@@ -18,6 +19,9 @@ const WRITERS_KEPT_MS = 7 * 86_400_000
  */
 const CLOCK = `create function now_ms() returns bigint language sql volatile parallel safe
   as $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint $$`
+
+/** Our column, table or function is not what is there under its name. */
+const FOREIGN = new Set(['42703', '42P07', '42723'])
 
 /** Brings the schema up to date: one transaction, under a lock, so that of many machines that start together one does it. */
 export async function migratePostgres(
@@ -37,7 +41,7 @@ export async function migratePostgres(
     await client.query('commit')
   } catch (error) {
     await client.query('rollback').catch(() => {})
-    throw error
+    throw FOREIGN.has(sqlState(error) ?? '') ? foreignSchema(schema, error) : error
   } finally {
     client.release()
   }
@@ -88,6 +92,13 @@ async function exists(client: PoolClient, schema: string, table?: string): Promi
       ? await client.query('select 1 from pg_namespace where nspname = $1', [schema])
       : await client.query('select 1 from pg_tables where schemaname = $1 and tablename = $2', [schema, table])
   return rowCount === 1
+}
+
+function foreignSchema(schema: string, cause: unknown): HoldfastError {
+  return new HoldfastError('store/foreign', `the schema ${schema} holds the tables of another program`, {
+    remedy: 'choose another with ?schema= in HOLDFAST_STORE; this one was left as it is',
+    cause,
+  })
 }
 
 async function refuseOldServer(client: PoolClient): Promise<void> {

@@ -66,6 +66,7 @@ export const localSettings = ({ schema, statementTimeoutMs }: PostgresSettings):
   `set local search_path to ${schema}`,
   `set local statement_timeout to ${statementTimeoutMs}`,
   `set local lock_timeout to ${LIMITS.rowLockMs}`,
+  `set local idle_in_transaction_session_timeout to ${LIMITS.idleTransactionMs}`,
 ]
 
 function parseUrl(url: string): URL {

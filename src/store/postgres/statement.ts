@@ -29,6 +29,11 @@ export class Renderer {
     return name === undefined ? { text, values } : { text, values, name }
   }
 
+  /** A request of the engine's own, without its name where names cannot be kept. */
+  own({ name, ...request }: Request): Request {
+    return this.#named && name !== undefined ? { ...request, name } : request
+  }
+
   #text(statement: Sql): string {
     const clockAt = statement.values.map((value) => (value === now ? 'c' : 'v')).join('')
     const known = this.#byTemplate.get(statement.strings)

@@ -1,0 +1,71 @@
+import type { ActionId, RunId, ThreadId } from '../base/ids.ts'
+import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
+import type { Decoded } from '../store/row.ts'
+import { sql } from '../store/sql.ts'
+import { all, first, single } from '../store/transition.ts'
+
+/**
+ * One tool call. `failed` means that it certainly did not happen; what was cut off after its start is `in_doubt` until
+ * evidence or a person settles it. Skipped, denied and expired are three different things, and the agent is told which.
+ */
+export const ACTION_MOVES = {
+  proposed: ['waiting', 'approved', 'denied', 'failed', 'done', 'withdrawn'],
+  waiting: ['approved', 'skipped', 'denied', 'expired', 'withdrawn'],
+  approved: ['started', 'denied', 'withdrawn'],
+  started: ['done', 'failed', 'in_doubt'],
+  in_doubt: ['done', 'failed'],
+  done: [],
+  failed: [],
+  skipped: [],
+  denied: [],
+  expired: [],
+  withdrawn: [],
+} as const satisfies Record<string, readonly string[]>
+export type ActionState = keyof typeof ACTION_MOVES
+export const ACTION_STATES = Object.keys(ACTION_MOVES) as ActionState[]
+
+/** Nothing more will happen to it in this run; an action in doubt is listed, and the run goes on. */
+export const isSettled = (state: ActionState): boolean => ACTION_MOVES[state].length === 0 || state === 'in_doubt'
+
+export interface Decision {
+  readonly kind: 'allow' | 'deny'
+  readonly by: string
+  readonly via: string
+}
+
+export const actionRow = row({
+  id: text<ActionId>(),
+  runId: text<RunId>(),
+  threadId: text<ThreadId>(),
+  entrySeq: integer,
+  ordinal: integer,
+  callId: text(),
+  tool: text(),
+  effect: oneOf(['read', 'write']),
+  repeats: oneOf(['once', 'each']),
+  input: json<unknown>(),
+  signature: text(),
+  state: oneOf(ACTION_STATES),
+  mark: text(),
+  tries: integer,
+  decision: nullable(json<Decision>()),
+  repeatOf: nullable(text<ActionId>()),
+  result: nullable(json<unknown>()),
+  error: nullable(text()),
+  settledBy: nullable(text()),
+  createdAt: integer,
+  startedAt: nullable(integer),
+  settledAt: nullable(integer),
+})
+export type Action = Decoded<typeof actionRow>
+
+export const findAction = single((id: ActionId) => first(actionRow, sql`select * from actions where id = ${id}`))
+
+export const actionsOfRun = single((runId: RunId) =>
+  all(actionRow, sql`select * from actions where run_id = ${runId} order by entry_seq, ordinal`),
+)
+
+/** Those of one reply of the model, in its order. */
+export const actionsOfEntry = single((entrySeq: number) =>
+  all(actionRow, sql`select * from actions where entry_seq = ${entrySeq} order by ordinal`),
+)

@@ -1,0 +1,90 @@
+import type { ActionId } from '../base/ids.ts'
+import { record } from '../events/event.ts'
+import { now, sql } from '../store/sql.ts'
+import { first } from '../store/transition.ts'
+import type { Transition } from '../store/transition.ts'
+import type { AttemptRef } from '../runs/attempt.ts'
+import { findRun } from '../runs/run.ts'
+import { actionRow, findAction } from './action.ts'
+import type { Action } from './action.ts'
+import { answerRepeat, failedTooOften, findOriginal, placeOf, recordSettled } from './propose.ts'
+
+export type Start =
+  /** The intent is on disk: perform it now. */
+  | { readonly kind: 'started'; readonly action: Action }
+  /** It needs no performing: a repeat, or one that failed too often. */
+  | { readonly kind: 'settled'; readonly action: Action }
+  | { readonly kind: 'refused'; readonly why: 'cancel-requested' | 'superseded' }
+
+/** An action begins: by the run's current attempt only, never after a cancel, once for each signature where the tool says so. */
+export function* startAction(attempt: AttemptRef, id: ActionId): Transition<Start> {
+  const action = yield* findAction.single(id)
+  if (action === undefined) throw new Error(`action ${id} vanished`)
+  const original = yield* findOriginal(action)
+  if (original !== undefined) return { kind: 'settled', action: (yield* answerRepeat(action, original)) ?? action }
+  if (yield* failedTooOften(action)) return { kind: 'settled', action: yield* giveUp(action) }
+  const started = yield* first(
+    actionRow,
+    sql`update actions set state = 'started', tries = tries + 1, started_at = ${now}
+      where id = ${id} and state = 'approved'
+        and exists (select 1 from runs where id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running'
+          and cancel_requested_at is null)
+      returning *`,
+  )
+  if (started === undefined) return { kind: 'refused', why: yield* whyRefused(attempt) }
+  yield* record({ type: 'action.started', ...placeOf(started), data: { actionId: id, tool: started.tool } })
+  return { kind: 'started', action: started }
+}
+
+function* giveUp(action: Action): Transition<Action> {
+  const error = 'the same call has failed before, as often as it may; do something else'
+  const failed = yield* first(
+    actionRow,
+    sql`update actions set state = 'failed', error = ${error}, settled_at = ${now}, settled_by = 'limit'
+      where id = ${action.id} and state in ('proposed', 'approved') returning *`,
+  )
+  if (failed !== undefined) yield* recordSettled(failed)
+  return failed ?? action
+}
+
+function* whyRefused(attempt: AttemptRef): Transition<'cancel-requested' | 'superseded'> {
+  const run = yield* findRun.single(attempt.runId)
+  return run?.fence === attempt.fence && run.state === 'running' ? 'cancel-requested' : 'superseded'
+}
+
+/** Proven not to have happened, or a read: the same action, the same key, once more. */
+export function* restartAction(attempt: AttemptRef, action: Action): Transition<Action | undefined> {
+  return yield* first(
+    actionRow,
+    sql`update actions set tries = tries + 1
+      where id = ${action.id} and state = 'started' and tries = ${action.tries}
+        and exists (select 1 from runs where id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running'
+          and cancel_requested_at is null)
+      returning *`,
+  )
+}
+
+export interface Settlement {
+  readonly state: 'done' | 'failed' | 'in_doubt'
+  readonly result?: unknown
+  readonly error?: string
+  /** Who settled it and on what evidence. */
+  readonly by: string
+}
+
+/**
+ * Guarded by the action's own try, not by the run's state: what a tool has done is a fact, also when the run was
+ * cancelled meanwhile. A try that was superseded can settle nothing.
+ */
+export function* settleAction(action: Action, settlement: Settlement): Transition<Action> {
+  const { state, result, error, by } = settlement
+  const settled = yield* first(
+    actionRow,
+    sql`update actions set state = ${state}, result = ${result === undefined ? null : JSON.stringify(result)},
+        error = ${error ?? null}, settled_by = ${by}, settled_at = ${now}
+      where id = ${action.id} and tries = ${action.tries} and state in ('started', 'in_doubt') returning *`,
+  )
+  if (settled === undefined) return (yield* findAction.single(action.id)) ?? action
+  yield* recordSettled(settled)
+  return settled
+}

@@ -1,0 +1,112 @@
+import type { ActionId, RunId, ThreadId } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
+import { record } from '../events/event.ts'
+import { integer, row } from '../store/row.ts'
+import { now, sql } from '../store/sql.ts'
+import { first, one, run } from '../store/transition.ts'
+import type { Transition } from '../store/transition.ts'
+import { actionRow } from './action.ts'
+import type { Action, Decision } from './action.ts'
+
+/** What the model wants done, and what is known about it before anything happens. */
+export interface NewAction {
+  readonly id: ActionId
+  readonly mark: string
+  readonly callId: string
+  readonly tool: string
+  readonly effect: 'read' | 'write'
+  readonly repeats: 'once' | 'each'
+  readonly input: unknown
+  readonly signature: string
+  /** By rule; without one the call itself was wrong. */
+  readonly decision?: Decision
+  /** Why it cannot be done at all: an unknown tool, an input that does not fit. */
+  readonly wrong?: string
+}
+
+export interface Place {
+  readonly runId: RunId
+  readonly threadId: ThreadId
+  readonly entrySeq: number
+  readonly ordinal: number
+}
+
+/** Records the intent. What is wrong or denied is settled here, and touches no other action. */
+export function* proposeAction(action: NewAction, place: Place): Transition<Action> {
+  const state = action.wrong !== undefined ? 'failed' : action.decision?.kind === 'deny' ? 'denied' : 'approved'
+  const settled = state !== 'approved'
+  const error = action.wrong ?? (state === 'denied' ? `denied by ${action.decision?.by ?? 'rule'}` : null)
+  const proposed = yield* one(
+    actionRow,
+    sql`insert into actions (id, run_id, thread_id, entry_seq, ordinal, call_id, tool, effect, repeats, input, signature,
+        state, mark, decision, error, created_at, settled_at)
+      values (${action.id}, ${place.runId}, ${place.threadId}, ${place.entrySeq}, ${place.ordinal}, ${action.callId},
+        ${action.tool}, ${action.effect}, ${action.repeats}, ${JSON.stringify(action.input ?? null)}, ${action.signature},
+        ${state}, ${action.mark}, ${action.decision === undefined ? null : JSON.stringify(action.decision)}, ${error},
+        ${now}, ${settled ? sql`${now}` : sql`null`})
+      returning *`,
+  )
+  yield* record({
+    type: 'action.proposed',
+    ...placeOf(proposed),
+    data: { actionId: proposed.id, tool: proposed.tool, state },
+  })
+  return proposed
+}
+
+export const placeOf = ({ threadId, runId }: Action) => ({ threadId, runId })
+
+/** The first action of this run that an identical call is: done, under way, or in doubt. */
+export function* findOriginal(action: Action): Transition<Action | undefined> {
+  if (action.repeats === 'each' || action.effect === 'read') return undefined
+  return yield* first(
+    actionRow,
+    sql`select * from actions where run_id = ${action.runId} and signature = ${action.signature} and id <> ${action.id}
+      and repeats = 'once' and repeat_of is null and state in ('started', 'done', 'in_doubt')
+      order by entry_seq, ordinal limit 1`,
+  )
+}
+
+const countRow = row({ count: integer })
+
+/** How often the same call has failed in this run already: a model that insists is told so instead of tried again. */
+export function* failedTooOften(action: Action): Transition<boolean> {
+  const { count } = yield* one(
+    countRow,
+    sql`select count(*) as count from actions
+      where run_id = ${action.runId} and signature = ${action.signature} and state = 'failed' and tries > 0`,
+  )
+  return count >= LIMITS.sameFailures
+}
+
+/** Answered from the first: nothing is performed. */
+export function* answerRepeat(action: Action, original: Action): Transition<Action | undefined> {
+  const settled = original.state === 'done' ? 'done' : 'failed'
+  const error = original.state === 'done' ? null : 'an identical action is not settled yet'
+  const answered = yield* first(
+    actionRow,
+    sql`update actions set state = ${settled}, repeat_of = ${original.id}, error = ${error},
+        result = ${original.result === null ? null : JSON.stringify(original.result)}, settled_at = ${now}, settled_by = 'repeat'
+      where id = ${action.id} and state in ('proposed', 'approved') returning *`,
+  )
+  if (answered !== undefined) yield* recordSettled(answered)
+  return answered
+}
+
+export function* recordSettled(action: Action): Transition<void> {
+  const { id, tool, state, error, repeatOf } = action
+  const data = {
+    actionId: id,
+    tool,
+    state,
+    ...(error === null ? {} : { error }),
+    ...(repeatOf === null ? {} : { repeatOf }),
+  }
+  yield* record({ type: 'action.settled', ...placeOf(action), data })
+}
+
+/** The run ended before these began: nothing of them will happen. What has started settles by itself. */
+export function* withdrawActions(runId: RunId): Transition<void> {
+  yield* run(sql`update actions set state = 'withdrawn', settled_at = ${now}, error = 'the run ended'
+    where run_id = ${runId} and state in ('proposed', 'waiting', 'approved')`)
+}

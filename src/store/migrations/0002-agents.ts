@@ -1,0 +1,67 @@
+import type { Dialect, Migration } from './migration.ts'
+
+/** Conversations, actions, and runs that wait for an instant. */
+export const agents: Migration = {
+  number: 2,
+  name: 'agents',
+  statements: (d) => [...waiting(d), ...conversation(d), ...ledger(d)],
+}
+
+const waiting = (d: Dialect) => [
+  `alter table runs add column resume_at ${d.integer}`,
+  `alter table runs add column kind text not null default 'command' check (kind in ('command', 'agent'))`,
+  `create index runs_resuming on runs (resume_at) where state = 'parked' and resume_at is not null`,
+  `create index messages_pending on messages (thread_id, created_at) where state = 'pending'`,
+]
+
+const conversation = (d: Dialect) => [
+  // What a model was shown and said, in order; written by the run that holds the thread, so the order is its own.
+  `create table entries (
+    seq ${d.serial},
+    thread_id ${d.key} not null references threads (id),
+    generation ${d.integer} not null,
+    run_id ${d.key} not null references runs (id),
+    kind text not null check (kind in ('user', 'assistant')),
+    body text not null,
+    input_tokens ${d.integer} not null default 0,
+    output_tokens ${d.integer} not null default 0,
+    cost_microusd ${d.integer} not null default 0,
+    created_at ${d.integer} not null
+  )${d.tableEnd}`,
+  `create index entries_by_thread on entries (thread_id, generation, seq)`,
+  `create index entries_by_run on entries (run_id, seq)`,
+]
+
+const ledger = (d: Dialect) => [
+  `create table actions (
+    id ${d.key} primary key,
+    run_id ${d.key} not null references runs (id),
+    thread_id ${d.key} not null,
+    entry_seq ${d.integer} not null,
+    ordinal ${d.integer} not null,
+    call_id text not null,
+    tool text not null,
+    effect text not null check (effect in ('read', 'write')),
+    repeats text not null check (repeats in ('once', 'each')),
+    input text not null,
+    signature text not null,
+    state text not null check (state in ('proposed', 'waiting', 'approved', 'started', 'done', 'failed', 'in_doubt',
+      'skipped', 'denied', 'expired', 'withdrawn')),
+    mark ${d.key} not null,
+    tries ${d.integer} not null default 0,
+    decision text,
+    repeat_of ${d.key},
+    result text,
+    error text,
+    settled_by text,
+    created_at ${d.integer} not null,
+    started_at ${d.integer},
+    settled_at ${d.integer},
+    unique (entry_seq, ordinal)
+  )${d.tableEnd}`,
+  `create index actions_by_run on actions (run_id, entry_seq, ordinal)`,
+  `create index actions_by_signature on actions (run_id, signature)`,
+  // Where a tool says once, the database itself lets one action with a signature start in a run.
+  `create unique index actions_once on actions (run_id, signature)
+    where repeats = 'once' and effect = 'write' and repeat_of is null and state in ('started', 'done', 'in_doubt')`,
+]

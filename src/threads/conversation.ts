@@ -1,0 +1,49 @@
+import type { RunId, ThreadId } from '../base/ids.ts'
+import { integer, json, oneOf, row, text } from '../store/row.ts'
+import type { Decoded } from '../store/row.ts'
+import { now, sql } from '../store/sql.ts'
+import { all, one, single } from '../store/transition.ts'
+import type { Transition } from '../store/transition.ts'
+
+const entryRow = row({
+  seq: integer,
+  threadId: text<ThreadId>(),
+  generation: integer,
+  runId: text<RunId>(),
+  kind: oneOf(['user', 'assistant']),
+  body: json<Record<string, unknown>>(),
+  inputTokens: integer,
+  outputTokens: integer,
+  costMicrousd: integer,
+  createdAt: integer,
+})
+/** What a model was shown, or what it said. Results of tools are with their actions. */
+export type Entry = Decoded<typeof entryRow>
+
+export interface NewEntry {
+  readonly threadId: ThreadId
+  readonly generation: number
+  readonly runId: RunId
+  readonly kind: 'user' | 'assistant'
+  readonly body: Readonly<Record<string, unknown>>
+  readonly usage?: { readonly inputTokens: number; readonly outputTokens: number; readonly costMicrousd: number }
+}
+
+export function* appendEntry(entry: NewEntry): Transition<Entry> {
+  const { threadId, generation, runId, kind, body, usage } = entry
+  return yield* one(
+    entryRow,
+    sql`insert into entries (thread_id, generation, run_id, kind, body, input_tokens, output_tokens, cost_microusd, created_at)
+      values (${threadId}, ${generation}, ${runId}, ${kind}, ${JSON.stringify(body)}, ${usage?.inputTokens ?? 0},
+        ${usage?.outputTokens ?? 0}, ${usage?.costMicrousd ?? 0}, ${now})
+      returning *`,
+  )
+}
+
+export const conversationOf = single((threadId: ThreadId, generation: number) =>
+  all(entryRow, sql`select * from entries where thread_id = ${threadId} and generation = ${generation} order by seq`),
+)
+
+export const entriesOfRun = single((runId: RunId) =>
+  all(entryRow, sql`select * from entries where run_id = ${runId} order by seq`),
+)

@@ -1,0 +1,157 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { canonicalJson } from '../base/canonical-json.ts'
+import { describeError, HoldfastError } from '../base/errors.ts'
+import { ensureFolder, errorCode, writeFileAtomic } from '../base/files.ts'
+import type { JsonSchema, Tool, ToolContext, ToolOutcome } from '../loop/ports.ts'
+import { describeEnd } from '../processes/command.ts'
+import type { Outcome } from '../processes/supervised.ts'
+import { outcomeOfEnd, resultOf } from './command-outcome.ts'
+import { TOOL_LIMITS } from './limits.ts'
+import { validateInput } from './schema.ts'
+import { asPerformed, derivedMark, judgeOutcome, recoverCommand, runCommand, timeLeft } from './supervised-command.ts'
+import type { Argv, CommandPlace } from './supervised-command.ts'
+
+/** A tool of the configuration: a command that reads its input and says by its exit whether it happened. */
+export interface CommandToolDefinition {
+  readonly effect: 'read' | 'write'
+  readonly description: string
+  readonly input: JsonSchema
+  /** The arguments that make two calls the same action; absent: all of them. */
+  readonly identity?: readonly string[]
+  readonly repeat: 'once' | 'each'
+  readonly command: Argv
+  readonly probe?: Argv
+  readonly stop?: Argv
+  readonly idempotent: boolean
+  readonly timeoutMs: number
+}
+
+export function commandTool(name: string, definition: CommandToolDefinition, place: CommandPlace): Tool {
+  const { effect, description, input: inputSchema, repeat, idempotent, timeoutMs, probe } = definition
+  const machine: Machine = { definition, place }
+  return {
+    name,
+    description,
+    inputSchema,
+    effect,
+    repeat,
+    timeoutMs,
+    idempotent,
+    identity: (input) => pick(input, definition.identity),
+    validate: (input) => validateInput(inputSchema, input),
+    perform: (input, context) => perform(machine, input, context),
+    recover: (context) => recover(machine, context),
+    ...(probe === undefined ? {} : { probe: (input, context) => askWorld(machine, probe, input, context) }),
+  }
+}
+
+interface Machine {
+  readonly definition: CommandToolDefinition
+  readonly place: CommandPlace
+}
+
+/** An argument that is left out is the same as in another call that leaves it out, not as one that says null. */
+function pick(input: unknown, names: readonly string[] | undefined): unknown {
+  if (names === undefined || typeof input !== 'object' || input === null) return input
+  return Object.fromEntries(Object.entries(input).filter(([key]) => names.includes(key)))
+}
+
+const inputFile = (folder: string) => join(folder, 'input.json')
+
+async function writeInput({ definition }: Machine, folder: string, input: unknown): Promise<void> {
+  await ensureFolder(folder)
+  // Only a stop command needs the input after a reboot: what runs elsewhere has not been rebooted.
+  const durable = definition.stop !== undefined
+  await writeFileAtomic(inputFile(folder), canonicalJson(input), { mode: 0o600, durable })
+}
+
+function perform(machine: Machine, input: unknown, context: ToolContext): Promise<ToolOutcome> {
+  const { definition, place } = machine
+  const { folder, mark, signal } = context
+  return asPerformed(signal, async () => {
+    await writeInput(machine, folder, input).catch(cannotStart)
+    const timeoutMs = timeLeft(definition.timeoutMs, context)
+    const stdin = { file: inputFile(folder) }
+    const outcome = await runCommand(place, context, { folder, mark, argv: definition.command, timeoutMs, stdin })
+    return settle(machine, context, outcome)
+  })
+}
+
+function cannotStart(cause: unknown): never {
+  throw new HoldfastError('tools/cannot-start', describeError(cause), { cause })
+}
+
+const recover = async (machine: Machine, context: ToolContext) =>
+  settle(machine, context, await recoverCommand(context, context.folder, context.mark))
+
+async function settle(machine: Machine, context: ToolContext, outcome: Outcome) {
+  const judged = judgeOutcome(outcome, context.signal, outcomeOfEnd)
+  if (judged.kind !== 'in-doubt' || !wasCutShort(outcome)) return judged
+  const trouble = await stopElsewhere(machine, context)
+  return trouble === undefined ? judged : { ...judged, error: `${judged.error}\n${trouble}` }
+}
+
+/** What was not allowed to end by itself may still go on elsewhere. */
+const wasCutShort = (outcome: Outcome) =>
+  outcome.kind === 'cut-off' || (outcome.kind === 'ended' && outcome.end.stopped !== undefined)
+
+/**
+ * Ends what runs in a container or on another host, after everything here is dead. It has a limit of its own, because
+ * the turn's signal has ended already. One folder for one action: a worker that goes on after a crash does not run it
+ * a second time.
+ */
+async function stopElsewhere({ definition, place }: Machine, context: ToolContext): Promise<string | undefined> {
+  if (definition.stop === undefined) return undefined
+  const start = {
+    folder: join(context.folder, 'stop'),
+    mark: derivedMark(context.mark, 'stop'),
+    argv: definition.stop,
+    timeoutMs: TOOL_LIMITS.stopCommandMs,
+    stdin: { file: inputFile(context.folder) },
+  }
+  const briefly = { ...place, graceMs: 0 }
+  const outcome = await runCommand(briefly, context, start, new AbortController().signal).catch(describeError)
+  if (typeof outcome === 'string') return `its stop command failed: ${outcome}`
+  if (outcome.kind === 'ended' && outcome.end.exitCode === 0 && outcome.end.stopped === undefined) return undefined
+  return `its stop command failed: ${outcome.kind === 'ended' ? describeEnd(outcome.end) : outcome.kind}`
+}
+
+type ProbeAnswer = ToolOutcome | { readonly kind: 'unknown' }
+
+async function askWorld(machine: Machine, argv: Argv, input: unknown, context: ToolContext): Promise<ProbeAnswer> {
+  const { folder, name } = await newProbeFolder(context.folder)
+  await writeInput(machine, folder, input)
+  const start = {
+    folder,
+    mark: derivedMark(context.mark, name),
+    argv,
+    timeoutMs: timeLeft(TOOL_LIMITS.probeMs, context),
+    stdin: { file: inputFile(folder) },
+  }
+  const outcome = await runCommand(machine.place, context, start)
+  const answered = outcome.kind === 'ended' && outcome.end.exitCode === 0 && outcome.end.stopped === undefined
+  return answered ? readAnswer(resultOf(outcome.end.stdout)) : { kind: 'unknown' }
+}
+
+/** Every question needs a folder of its own: in a used one it would get the old answer. */
+async function newProbeFolder(parent: string, number = 1): Promise<{ folder: string; name: string }> {
+  const name = `probe-${number}`
+  const folder = join(parent, name)
+  try {
+    await ensureFolder(parent)
+    await mkdir(folder, { mode: 0o700 })
+    return { folder, name }
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error
+    return newProbeFolder(parent, number + 1)
+  }
+}
+
+/** Only a clear answer counts; whatever else was printed leaves the doubt as it is. */
+export function readAnswer(printed: unknown): ProbeAnswer {
+  const answer = typeof printed === 'object' && printed !== null ? (printed as Record<string, unknown>) : {}
+  if (answer['outcome'] === 'done') return { kind: 'done', result: answer['result'] ?? null }
+  if (answer['outcome'] === 'not_done') return { kind: 'failed', error: 'its probe says that it did not happen' }
+  return { kind: 'unknown' }
+}

@@ -1,0 +1,90 @@
+import type { PolicyRule } from '../actions/policy.ts'
+import { newRunId } from '../base/ids.ts'
+import type { Randomness } from '../base/ids.ts'
+import { formatDuration } from '../base/duration.ts'
+import { runAgent } from '../loop/loop.ts'
+import type { LoopEnd, LoopEvent } from '../loop/loop.ts'
+import type { AskModel, Tool } from '../loop/ports.ts'
+import type { Claim } from '../runs/claim.ts'
+import { parkRun } from '../runs/park.ts'
+import { wakeThread } from '../runs/send.ts'
+import { pendingMessages } from '../threads/message.ts'
+import { finish, refOf, untilStored } from './execute.ts'
+import type { Executor } from './execute.ts'
+import { commandFolder } from './home.ts'
+
+/** An agent of the configuration, with its model and tools at hand. */
+export interface OpenAgent {
+  readonly name: string
+  readonly system: string
+  readonly ask: AskModel
+  readonly tools: ReadonlyMap<string, Tool>
+  readonly policy: readonly PolicyRule[]
+  readonly timeoutMs?: number
+  readonly emit?: (event: LoopEvent) => void
+}
+
+type Ending = 'cancelled' | 'lease-lost' | 'timeout'
+
+/** Carries out an agent's run: its turns, and what their end means for the run. */
+export async function executeAgent(
+  executor: Executor,
+  claim: Claim,
+  agent: OpenAgent | undefined,
+  random: Randomness,
+): Promise<void> {
+  if (agent === undefined) throw new Error(`there is no agent ${claim.run.agent} in this process`)
+  const { store, clock, home } = executor
+  const stop = new AbortController()
+  executor.onCommand(claim.attempt.id, { stop: (why) => stop.abort(why) })
+  if (claim.run.cancelRequestedAt !== null) stop.abort('cancelled')
+  const timeoutMs = claim.run.request.timeoutMs ?? agent.timeoutMs
+  const disarm = timeoutMs === undefined ? () => {} : clock.after(timeoutMs, () => stop.abort('timeout'), { ref: true })
+  const ports = {
+    ...agent,
+    store,
+    clock,
+    random,
+    agent: agent.name,
+    actionFolder: (mark: string) => commandFolder(home, mark),
+    onAction: () => {},
+    emit: agent.emit ?? (() => {}),
+  }
+  try {
+    const end = await runAgent(ports, claim, stop.signal)
+    await conclude(executor, claim, end, stop.signal.reason as Ending | undefined, timeoutMs)
+  } finally {
+    disarm()
+  }
+  await wakeAgain(executor, claim, random)
+}
+
+async function conclude(
+  executor: Executor,
+  claim: Claim,
+  end: LoopEnd,
+  ending: Ending | undefined,
+  timeoutMs: number | undefined,
+): Promise<void> {
+  const ref = refOf(claim)
+  if (end.kind === 'finished') return void (await finish(executor, ref, end.outcome))
+  if (end.kind === 'parked') {
+    const parked = await untilStored(executor, () => executor.store.apply(parkRun, ref, end.reason, end.until))
+    if (parked.kind === 'refused') await finish(executor, ref, { state: 'cancelled' })
+    return
+  }
+  if (end.why === 'superseded') return
+  if (ending === 'lease-lost') throw new Error('its worker could not renew its lease')
+  const error = `timed out after ${formatDuration(timeoutMs ?? 0)}`
+  await finish(
+    executor,
+    ref,
+    ending === 'timeout' ? { state: 'failed', code: 'timeout', error } : { state: 'cancelled' },
+  )
+}
+
+/** A message that came while the run was ending waits for no heartbeat. */
+async function wakeAgain({ store }: Executor, { run }: Claim, random: Randomness): Promise<void> {
+  const [waiting] = await store.read(pendingMessages, run.threadId, 1)
+  if (waiting !== undefined) await store.apply(wakeThread, run.threadId, run.agent, newRunId(random))
+}

@@ -1,0 +1,441 @@
+import { describe, expect, test } from 'vitest'
+
+import { actionsOfRun } from '../../src/actions/action.ts'
+import type { PolicyRule } from '../../src/actions/policy.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { newAttemptId, newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
+import type { ThreadId } from '../../src/base/ids.ts'
+import { runAgent } from '../../src/loop/loop.ts'
+import type { LoopEnd } from '../../src/loop/loop.ts'
+import type { Asked, ModelRequest, Tool, ToolOutcome } from '../../src/loop/ports.ts'
+import { cancelRun } from '../../src/runs/cancel.ts'
+import type { Claim } from '../../src/runs/claim.ts'
+import { claimRun } from '../../src/runs/claim.ts'
+import { finishRun } from '../../src/runs/finish.ts'
+import { takeOverRun } from '../../src/runs/recover.ts'
+import { sendMessage } from '../../src/runs/send.ts'
+import type { Store } from '../../src/store/store.ts'
+import { messagesOf } from '../../src/threads/message.ts'
+import { engines } from '../support/engines.ts'
+import { assertInvariants } from '../support/invariants.ts'
+import { LEASE_MS, addWorker, reread } from '../support/world.ts'
+
+const nothing = { inputTokens: 0, outputTokens: 0, costMicrousd: 0 }
+const usage = { inputTokens: 10, outputTokens: 5, costMicrousd: 100 }
+
+/** A world of one thread: a script of replies, tools that count what they did, and everything that the model was shown. */
+class Stage {
+  readonly store: Store
+  readonly effects: string[] = []
+  readonly asked: ModelRequest[] = []
+  readonly threadId = 'conversation' as ThreadId
+  replies: { text?: string; calls?: [tool: string, input: unknown][] }[] = []
+  policy: PolicyRule[] = []
+  perform: (entry: string) => Promise<ToolOutcome> = (entry) =>
+    Promise.resolve({ kind: 'done', result: `did ${entry}` })
+  recover: NonNullable<Tool['recover']> | undefined
+  probe: NonNullable<Tool['probe']> | undefined
+  idempotent = false
+
+  constructor(store: Store) {
+    this.store = store
+  }
+
+  send(text: string, key = text) {
+    const ids = { messageId: newMessageId(random), runId: newRunId(random) }
+    return this.store.apply(sendMessage, { ...ids, threadId: this.threadId, agent: 'clerk', text, key })
+  }
+
+  async claim(): Promise<Claim> {
+    const workerId = await addWorker(this.store)
+    const attempt = { id: newAttemptId(random), mark: random.hex(16) }
+    const claim = await this.store.apply(claimRun, {
+      workerId,
+      leaseMs: LEASE_MS,
+      limits: {},
+      attempt,
+      agents: ['clerk'],
+    })
+    if (claim === undefined) throw new Error('nothing to claim')
+    return claim
+  }
+
+  async takeOver({ run, attempt }: Claim): Promise<Claim> {
+    const taker = { workerId: await addWorker(this.store), leaseMs: LEASE_MS, attemptId: newAttemptId(random) }
+    const held = { id: attempt.id, runId: run.id, fence: run.fence, mark: attempt.mark }
+    return (await this.store.apply(takeOverRun, held, 'owner-dead', taker))!
+  }
+
+  run(claim: Claim, signal = new AbortController().signal): Promise<LoopEnd> {
+    const ports = {
+      store: this.store,
+      clock: systemClock,
+      random,
+      agent: 'clerk',
+      system: 'You keep the ledger.',
+      policy: this.policy,
+      tools: new Map([
+        this.#tool('append', 'write', 'once'),
+        this.#tool('shout', 'write', 'each'),
+        this.#tool('look', 'read', 'each'),
+      ]),
+      actionFolder: () => '/nowhere',
+      onAction: () => {},
+      emit: () => {},
+      ask: (request: ModelRequest) => this.#ask(request),
+    }
+    return runAgent(ports, claim, signal)
+  }
+
+  async finished(claim: Claim) {
+    const end = await this.run(claim)
+    if (end.kind !== 'finished') throw new Error(`it ended as ${end.kind}`)
+    await this.store.apply(
+      finishRun,
+      { id: claim.attempt.id, runId: claim.run.id, fence: claim.run.fence },
+      end.outcome,
+    )
+    return end.outcome
+  }
+
+  #ask(request: ModelRequest): Promise<Asked> {
+    this.asked.push(request)
+    const next = this.replies[request.replies]
+    if (next === undefined)
+      return Promise.resolve({ kind: 'failed', code: 'model', error: 'beyond the script', spent: nothing })
+    const toolCalls = (next.calls ?? []).map(([tool, input], index) => ({
+      id: `call_${request.replies}_${index}`,
+      tool,
+      input,
+    }))
+    const finish = toolCalls.length === 0 ? ('stop' as const) : ('tool-calls' as const)
+    return Promise.resolve({
+      kind: 'replied',
+      reply: { text: next.text ?? '', toolCalls, usage, finish },
+      spent: usage,
+    })
+  }
+
+  #tool(name: string, effect: 'read' | 'write', repeat: 'once' | 'each'): [string, Tool] {
+    const perform = async (input: unknown) => {
+      const { entry } = input as { entry: string }
+      const outcome = await this.perform(entry)
+      if (outcome.kind === 'done') this.effects.push(entry)
+      return outcome
+    }
+    const validate = (input: unknown) =>
+      typeof (input as { entry?: unknown } | null)?.entry === 'string' ? { input } : { error: 'entry: is required' }
+    const identity = (input: unknown) => (input as { entry: string }).entry
+    const { recover, probe, idempotent } = this
+    const optional = { ...(recover === undefined ? {} : { recover }), ...(probe === undefined ? {} : { probe }) }
+    return [
+      name,
+      {
+        name,
+        description: name,
+        inputSchema: {},
+        effect,
+        repeat,
+        timeoutMs: 1_000,
+        idempotent,
+        identity,
+        validate,
+        perform,
+        ...optional,
+      },
+    ]
+  }
+
+  actions = async (claim: Claim) => this.store.read(actionsOfRun, claim.run.id)
+}
+
+const results = ({ messages }: ModelRequest) =>
+  messages.filter(({ role }) => role === 'tool').map((message) => (message as { text: string }).text)
+
+describe.each(engines)('the loop on $name', (engine) => {
+  const open = async () => new Stage(await (await engine.database()).open())
+
+  test('a message is answered: shown, replied to, consumed, billed', async () => {
+    const stage = await open()
+    stage.replies = [{ text: 'Good evening.' }]
+    const { message, runId } = await stage.send('Hello')
+    const claim = await stage.claim()
+    expect(claim.run.id).toBe(runId)
+    expect(await stage.finished(claim)).toMatchObject({ state: 'succeeded', result: { text: 'Good evening.' } })
+    expect(await stage.store.read(messagesOf, stage.threadId)).toMatchObject([
+      { id: message.id, state: 'consumed', consumedByRun: runId },
+    ])
+    expect(await reread(stage.store, claim.run.id)).toMatchObject({
+      state: 'succeeded',
+      inputTokens: 10,
+      costMicrousd: 100,
+    })
+    await assertInvariants(stage.store)
+  })
+
+  test('the same message sent twice is one message and one run', async () => {
+    const stage = await open()
+    const [first, second] = [await stage.send('Hello'), await stage.send('Hello')]
+    expect(second).toEqual(first)
+  })
+
+  test('a message to a busy thread is taken at its next turn, by the same run', async () => {
+    const stage = await open()
+    stage.replies = [{ calls: [['append', { entry: 'a' }]] }, { text: 'done' }]
+    await stage.send('first')
+    const claim = await stage.claim()
+    stage.perform = async (entry) => {
+      expect((await stage.send('second')).runId).toBe(claim.run.id)
+      return { kind: 'done', result: entry }
+    }
+    await stage.finished(claim)
+    expect(stage.asked[1]?.messages.at(-1)).toEqual({ role: 'user', text: 'second' })
+    expect((await stage.store.read(messagesOf, stage.threadId)).map(({ state }) => state)).toEqual([
+      'consumed',
+      'consumed',
+    ])
+  })
+
+  test('two different writes of one reply both happen, each with its own decision [W1] [W5]', async () => {
+    const stage = await open()
+    stage.replies = [
+      {
+        calls: [
+          ['append', { entry: 'a' }],
+          ['append', { entry: 'b' }],
+        ],
+      },
+      { text: 'done' },
+    ]
+    await stage.send('go')
+    const claim = await stage.claim()
+    await stage.finished(claim)
+    expect(stage.effects).toEqual(['a', 'b'])
+    const actions = await stage.actions(claim)
+    expect(actions.map(({ decision, state }) => [decision?.kind, state])).toEqual([
+      ['allow', 'done'],
+      ['allow', 'done'],
+    ])
+    expect(new Set(actions.map(({ signature }) => signature)).size).toBe(2)
+  })
+
+  test('an identical repeat is not performed again, gets the first result and says so; with repeat each it is [W2] [actions/once]', async () => {
+    const stage = await open()
+    const [append, shout] = [{ entry: 'a', note: 'x' }, { entry: 's' }]
+    stage.replies = [
+      {
+        calls: [
+          ['append', append],
+          ['append', { note: 'other words', entry: 'a' }],
+          ['shout', shout],
+        ],
+      },
+      {
+        calls: [
+          ['append', append],
+          ['shout', shout],
+        ],
+      },
+      { text: 'done' },
+    ]
+    await stage.send('go')
+    const claim = await stage.claim()
+    await stage.finished(claim)
+    expect(stage.effects).toEqual(['a', 's', 's'])
+    const actions = await stage.actions(claim)
+    expect(actions.map(({ repeatOf }) => repeatOf)).toEqual([null, actions[0]?.id, null, actions[0]?.id, null])
+    expect(results(stage.asked[2]!)[1]).toContain('not performed again')
+  })
+
+  test('a write that fails, is denied or is wrong touches no other [W3] [actions/independent]', async () => {
+    const stage = await open()
+    stage.policy = [{ tool: 'shout', decision: 'deny' }]
+    stage.perform = (entry) =>
+      Promise.resolve(entry === 'bad' ? { kind: 'failed', error: 'no paper' } : { kind: 'done', result: 'ok' })
+    const calls: [string, unknown][] = [
+      ['append', { entry: 'bad' }],
+      ['shout', { entry: 's' }],
+      ['append', {}],
+      ['nonsense', {}],
+      ['append', { entry: 'good' }],
+    ]
+    stage.replies = [{ calls }, { text: 'done' }]
+    await stage.send('go')
+    const claim = await stage.claim()
+    expect(await stage.finished(claim)).toMatchObject({ state: 'succeeded' })
+    expect(stage.effects).toEqual(['good'])
+    expect((await stage.actions(claim)).map(({ state }) => state)).toEqual([
+      'failed',
+      'denied',
+      'failed',
+      'failed',
+      'done',
+    ])
+    expect(results(stage.asked[1]!)).toEqual([
+      'failed: no paper',
+      'denied: denied by policy rule 1',
+      'failed: entry: is required',
+      'failed: there is no tool "nonsense"; there are: append, look, shout',
+      'ok',
+    ])
+  })
+
+  test('the same failing call is performed three times at most', async () => {
+    const stage = await open()
+    let tries = 0
+    stage.perform = () => Promise.resolve({ kind: 'failed', error: `try ${++tries}` })
+    stage.replies = [
+      ...Array.from({ length: 5 }, () => ({ calls: [['append', { entry: 'a' }]] as [string, unknown][] })),
+      { text: 'given up' },
+    ]
+    await stage.send('go')
+    await stage.finished(await stage.claim())
+    expect(tries).toBe(3)
+  })
+
+  test('a worker that dies in the middle of a write: what it left behind settles it, nothing is asked or done again [W7] [actions/no-blind-retry]', async () => {
+    const stage = await open()
+    stage.replies = [
+      {
+        calls: [
+          ['append', { entry: 'a' }],
+          ['append', { entry: 'b' }],
+        ],
+      },
+      { text: 'done' },
+    ]
+    await stage.send('go')
+    const claim = await stage.claim()
+    stage.perform = async (entry) => {
+      if (entry === 'b') throw new Error('the process is killed here')
+      return { kind: 'done', result: 'first' }
+    }
+    const died = stage.run(claim)
+    await died
+    stage.perform = () => Promise.reject(new Error('it must not be performed again'))
+    expect((await stage.actions(claim)).map(({ state }) => state)).toEqual(['done', 'in_doubt'])
+    expect(stage.asked).toHaveLength(2)
+    expect(results(stage.asked[1]!)[1]).toContain('unknown: it may or may not have happened')
+  })
+
+  const cases = [
+    {
+      title: 'a result on disk settles it',
+      recover: { kind: 'done', result: 'from disk' },
+      state: 'done',
+      performed: 0,
+    },
+    { title: 'never started: it is performed, once', recover: { kind: 'never-started' }, state: 'done', performed: 1 },
+    {
+      title: 'cut off, and nobody knows: in doubt',
+      recover: { kind: 'in-doubt', error: 'cut off' },
+      state: 'in_doubt',
+      performed: 0,
+    },
+    {
+      title: 'cut off, idempotent: performed again with the same key',
+      recover: { kind: 'in-doubt', error: 'x' },
+      idempotent: true,
+      state: 'done',
+      performed: 1,
+    },
+    {
+      title: 'cut off, the probe says done',
+      recover: { kind: 'in-doubt', error: 'x' },
+      probe: { kind: 'done', result: 'seen' },
+      state: 'done',
+      performed: 0,
+    },
+    {
+      title: 'cut off, the probe says not done',
+      recover: { kind: 'in-doubt', error: 'x' },
+      probe: { kind: 'failed', error: 'no' },
+      state: 'done',
+      performed: 1,
+    },
+    {
+      title: 'cut off, the probe does not know',
+      recover: { kind: 'in-doubt', error: 'x' },
+      probe: { kind: 'unknown' },
+      state: 'in_doubt',
+      performed: 0,
+    },
+  ] as const
+  test.each(cases)(
+    'taken over in the middle of a write: $title [actions/no-blind-retry]',
+    async ({ recover, state, performed, ...more }) => {
+      const stage = await open()
+      stage.replies = [{ calls: [['append', { entry: 'a' }]] }, { text: 'done' }]
+      await stage.send('go')
+      const claim = await stage.claim()
+      let reached = () => {}
+      const inside = new Promise<void>((resolve) => (reached = resolve))
+      stage.perform = () => {
+        reached()
+        return new Promise(() => {})
+      }
+      void stage.run(claim)
+      await inside
+      stage.recover = () => Promise.resolve(recover)
+      if ('probe' in more) stage.probe = () => Promise.resolve(more.probe)
+      stage.idempotent = 'idempotent' in more
+      let performs = 0
+      stage.perform = () => {
+        performs += 1
+        return Promise.resolve({ kind: 'done', result: 'again' })
+      }
+      const taken = await stage.takeOver(claim)
+      expect(await stage.finished(taken)).toMatchObject({ state: 'succeeded' })
+      expect(performs).toBe(performed)
+      expect(await stage.actions(claim)).toMatchObject([{ state }])
+      expect(stage.asked).toHaveLength(2)
+      await assertInvariants(stage.store)
+    },
+  )
+
+  test('cancel withdraws what has not begun, and the run ends cancelled', async () => {
+    const stage = await open()
+    stage.replies = [
+      {
+        calls: [
+          ['append', { entry: 'a' }],
+          ['append', { entry: 'b' }],
+        ],
+      },
+      { text: 'never' },
+    ]
+    await stage.send('go')
+    const claim = await stage.claim()
+    stage.perform = async (entry) => {
+      await stage.store.apply(cancelRun, claim.run.id, { by: 'tester' })
+      return { kind: 'done', result: entry }
+    }
+    expect(await stage.run(claim)).toEqual({ kind: 'stopped', why: 'cancel-requested' })
+    await stage.store.apply(
+      finishRun,
+      { id: claim.attempt.id, runId: claim.run.id, fence: claim.run.fence },
+      { state: 'cancelled' },
+    )
+    expect(stage.effects).toEqual(['a'])
+    expect((await stage.actions(claim)).map(({ state }) => state)).toEqual(['done', 'withdrawn'])
+    await assertInvariants(stage.store)
+  })
+
+  test('a worker that was superseded records nothing and starts nothing', async () => {
+    const stage = await open()
+    stage.replies = [{ calls: [['append', { entry: 'a' }]] }, { text: 'done' }]
+    await stage.send('go')
+    const claim = await stage.claim()
+    await stage.takeOver(claim)
+    expect(await stage.run(claim)).toEqual({ kind: 'stopped', why: 'superseded' })
+    expect(stage.effects).toEqual([])
+  })
+
+  test('an agent that never comes to an end is stopped by its limit', async () => {
+    const stage = await open()
+    stage.replies = Array.from({ length: 300 }, () => ({ calls: [['look', { entry: 'x' }]] as [string, unknown][] }))
+    await stage.send('go')
+    const outcome = await stage.finished(await stage.claim())
+    expect(outcome).toMatchObject({ state: 'failed', code: 'budget' })
+  })
+})

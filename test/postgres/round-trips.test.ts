@@ -1,0 +1,108 @@
+import pg from 'pg'
+import { expect, onTestFinished, test, vi } from 'vitest'
+
+import { newAttemptId, systemRandomness as random } from '../../src/base/ids.ts'
+import { renewLeases } from '../../src/runs/attempt.ts'
+import { cancelRun } from '../../src/runs/cancel.ts'
+import { claimRun } from '../../src/runs/claim.ts'
+import { finishRun } from '../../src/runs/finish.ts'
+import { submitRun } from '../../src/runs/submit.ts'
+import { Lane } from '../../src/store/postgres/lane.ts'
+import { sql } from '../../src/store/sql.ts'
+import type { Store } from '../../src/store/store.ts'
+import { run } from '../../src/store/transition.ts'
+import type { Change, Transition } from '../../src/store/transition.ts'
+import { LEASE_MS, addWorker, running, submission, submitted } from '../support/world.ts'
+import { freshSchema, increment, openedStore, proxyBefore } from './support.ts'
+
+test('what is sent together is one round trip on the wire', async () => {
+  const url = await freshSchema()
+  const proxy = await proxyBefore(url)
+  const client = new pg.Client({ connectionString: proxy.through(url).replace(/\?.*/, ''), pipeline: true })
+  await client.connect()
+  onTestFinished(() => client.end())
+  const lane = new Lane(client as unknown as pg.PoolClient, random)
+  // Long enough for everything that was sent together to be under way before the first answer is.
+  proxy.delayMs = 20
+  const before = proxy.roundTrips
+  const selects = Array.from({ length: 20 }, (_, at) => ({ text: 'select $1::int as number', values: [at] }))
+  const answers = await lane.send([{ text: 'begin' }, ...selects, { text: 'commit' }])
+  expect(answers).toHaveLength(22)
+  expect(proxy.roundTrips - before).toBe(1)
+})
+
+/** How many statements a transition asked for, and how often the engine waited for an answer. */
+async function costOf<Args extends readonly unknown[], T>(store: Store, change: Change<Args, T>, ...args: Args) {
+  let statements = 0
+  function* counting(): Transition<T> {
+    const transition = typeof change === 'function' ? change(...args) : change.single(...args)[Symbol.iterator]()
+    let step = transition.next()
+    while (step.done !== true) {
+      if (!step.value.deferred) statements += 1
+      step = transition.next(yield step.value)
+    }
+    return step.value
+  }
+  const send = vi.spyOn(Lane.prototype, 'send')
+  try {
+    const answer = await (typeof change === 'function' ? store.apply(counting) : store.apply(change, ...args))
+    return { answer, statements, roundTrips: send.mock.calls.length }
+  } finally {
+    send.mockRestore()
+  }
+}
+
+test('a declared single costs one round trip, alone or with fifty others', async () => {
+  const store = await openedStore(await freshSchema())
+  const workerId = await addWorker(store)
+  expect((await costOf(store, renewLeases, workerId, LEASE_MS)).roundTrips).toBe(1)
+  const send = vi.spyOn(Lane.prototype, 'send')
+  await Promise.all(Array.from({ length: 50 }, () => store.apply(renewLeases, workerId, LEASE_MS)))
+  expect(send.mock.calls.length).toBe(1)
+  send.mockRestore()
+})
+
+test('a transition of n statements costs n and one round trips at most', async () => {
+  const store = await openedStore(await freshSchema())
+  const workerId = await addWorker(store)
+  const claimed = await running(store)
+  const other = await submitted(store)
+  const attempt = { id: newAttemptId(random), mark: random.hex(16) }
+  const costs = [
+    await costOf(store, increment, 'n'),
+    await costOf(store, submitRun, submission({ key: 'k' })),
+    await costOf(store, submitRun, submission({ key: 'k' })),
+    await costOf(store, claimRun, { workerId, leaseMs: LEASE_MS, limits: { total: 5 }, attempt }),
+    await costOf(store, finishRun, claimed.ref, { state: 'succeeded' as const }),
+    await costOf(store, cancelRun, other.id, { by: 'tester' }),
+    await costOf(store, cancelRun, other.id, { by: 'tester' }),
+  ]
+  for (const { statements, roundTrips } of costs) expect(roundTrips).toBeLessThanOrEqual(statements + 1)
+  expect(costs.map(({ statements }) => statements).every((count) => count > 0)).toBe(true)
+  console.log(
+    `round trips: ${costs.map(({ statements, roundTrips }) => `${statements}+${roundTrips - statements}`).join(', ')}`,
+  )
+})
+
+test('a transition that asks for nothing costs nothing', async () => {
+  const store = await openedStore(await freshSchema())
+  // eslint-disable-next-line require-yield
+  function* nothing(): Transition<number> {
+    return 7
+  }
+  expect(await costOf(store, nothing)).toEqual({ answer: 7, statements: 0, roundTrips: 0 })
+})
+
+test('a hundred that come together cost as much as the longest of them', async () => {
+  const store = await openedStore(await freshSchema())
+  function* touch(): Transition<number> {
+    return yield* run(sql`update capacity set used = used where scope = 'nobody'`)
+  }
+  const send = vi.spyOn(Lane.prototype, 'send')
+  const work = Array.from({ length: 100 }, (_, at) =>
+    at % 2 === 0 ? store.apply(increment, `n${at}`) : store.apply(touch),
+  )
+  await Promise.all(work)
+  expect(send.mock.calls.length).toBe(3)
+  send.mockRestore()
+})
