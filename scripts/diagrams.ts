@@ -7,7 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 import { RUN_MOVES } from '../src/runs/run.ts'
-import { MESSAGE_MOVES } from '../src/threads/completion.ts'
+import { MESSAGE_MOVES } from '../src/threads/message.ts'
 import { THREAD_MOVES } from '../src/threads/thread.ts'
 
 type Moves = Readonly<Record<string, readonly string[]>>

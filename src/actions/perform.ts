@@ -82,7 +82,8 @@ export function* settleAction(action: Action, settlement: Settlement): Transitio
     actionRow,
     sql`update actions set state = ${state}, result = ${result === undefined ? null : JSON.stringify(result)},
         error = ${error ?? null}, settled_by = ${by}, settled_at = ${now}
-      where id = ${action.id} and tries = ${action.tries} and state in ('started', 'in_doubt') returning *`,
+      where id = ${action.id} and tries = ${action.tries} and state in ('started', 'in_doubt') and state <> ${state}
+      returning *`,
   )
   if (settled === undefined) return (yield* findAction.single(action.id)) ?? action
   yield* recordSettled(settled)

@@ -10,12 +10,12 @@ import { LIMITS } from '../base/limits.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
 import type { Claim } from '../runs/claim.ts'
 import type { Outcome } from '../runs/finish.ts'
-import { recordTurn, spend } from '../runs/turn.ts'
+import { recordTurn } from '../runs/turn.ts'
 import { pendingMessages } from '../threads/message.ts'
 import type { Message } from '../threads/message.ts'
 import { Stopped, settleActions } from './act.ts'
 import type { ActPorts } from './act.ts'
-import type { AskModel, Asked, ModelReply, ToolCall, ToolDescription } from './ports.ts'
+import type { AskModel, Asked, ModelReply, ModelUsage, ToolCall, ToolDescription } from './ports.ts'
 import { readSession } from './session.ts'
 import type { Session } from './session.ts'
 
@@ -36,8 +36,8 @@ export type LoopEvent =
 
 export type LoopEnd =
   | { readonly kind: 'finished'; readonly outcome: Outcome }
-  | { readonly kind: 'parked'; readonly until: Instant; readonly reason: string }
-  | { readonly kind: 'stopped'; readonly why: 'cancel-requested' | 'superseded' }
+  | { readonly kind: 'parked'; readonly until: Instant; readonly reason: string; readonly spent: ModelUsage }
+  | { readonly kind: 'stopped'; readonly why: 'cancel-requested' | 'superseded'; readonly spent?: ModelUsage }
 
 /**
  * The agent's turns, once:
@@ -84,7 +84,7 @@ async function takeTurn(
     shown.map(({ text }) => text),
     signal,
   )
-  if (asked.kind !== 'replied') return withoutReply(ports, attempt, asked)
+  if (asked.kind !== 'replied') return withoutReply(asked)
   return act(ports, attempt, session, shown, asked, signal)
 }
 
@@ -101,8 +101,7 @@ async function act(
   const { reply, spent } = asked
   const wrong = wrongReply(reply)
   if (wrong !== undefined) {
-    await ports.store.apply(spend, attempt, spent)
-    return { kind: 'finished', outcome: { state: 'failed', code: 'model', error: wrong } }
+    return { kind: 'finished', outcome: { state: 'failed', code: 'model', error: wrong, usage: spent } }
   }
   const actions = reply.toolCalls.map((call) => proposalFor(ports, call))
   const turn = {
@@ -152,15 +151,12 @@ function describe({ tools }: LoopPorts): ToolDescription[] {
     .toSorted((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-async function withoutReply(
-  ports: LoopPorts,
-  attempt: AttemptRef,
-  asked: Exclude<Asked, { kind: 'replied' }>,
-): Promise<LoopEnd> {
-  await ports.store.apply(spend, attempt, asked.spent)
-  if (asked.kind === 'park') return { kind: 'parked', until: asked.until, reason: asked.reason }
-  if (asked.kind === 'cancelled') return { kind: 'stopped', why: 'cancel-requested' }
-  return { kind: 'finished', outcome: { state: 'failed', code: asked.code, error: asked.error } }
+/** What a call cost is on the bill whatever came of it; the end of the run or of its stay carries it there. */
+function withoutReply(asked: Exclude<Asked, { kind: 'replied' }>): LoopEnd {
+  const { spent } = asked
+  if (asked.kind === 'park') return { kind: 'parked', until: asked.until, reason: asked.reason, spent }
+  if (asked.kind === 'cancelled') return { kind: 'stopped', why: 'cancel-requested', spent }
+  return { kind: 'finished', outcome: { state: 'failed', code: asked.code, error: asked.error, usage: spent } }
 }
 
 function wrongReply({ text, toolCalls, finish }: ModelReply): string | undefined {

@@ -107,7 +107,7 @@ function seconds(text: string): number | undefined {
 const HTTP_DATE = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*\d\d:\d\d:\d\d/
 
 function untilDate(text: string, now: Instant): number | undefined {
-  return HTTP_DATE.test(text) ? Date.parse(/GMT$/.test(text) ? text : `${text} GMT`) - now : undefined
+  return HTTP_DATE.test(text) ? Date.parse(text.endsWith('GMT') ? text : `${text} GMT`) - now : undefined
 }
 
 function believable(ms: number | undefined): number | undefined {

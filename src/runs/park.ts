@@ -7,7 +7,9 @@ import type { Transition } from '../store/transition.ts'
 import { endAttempt } from './attempt.ts'
 import type { AttemptRef } from './attempt.ts'
 import { findRun, runRow } from './run.ts'
-import type { Run } from './run.ts'
+import type { Run, Usage } from './run.ts'
+
+const NOTHING_SPENT: Usage = { inputTokens: 0, outputTokens: 0, costMicrousd: 0 }
 
 export type Parked =
   | { readonly kind: 'parked'; readonly run: Run }
@@ -15,10 +17,17 @@ export type Parked =
   | { readonly kind: 'refused'; readonly run: Run | undefined }
 
 /** The run waits for something outside: it gives up its slot, its lease and its memory, and any worker can go on with it. */
-export function* parkRun(attempt: AttemptRef, waitsFor: string, resumeAt: Instant | null = null): Transition<Parked> {
+export function* parkRun(
+  attempt: AttemptRef,
+  waitsFor: string,
+  resumeAt: Instant | null = null,
+  usage: Usage = NOTHING_SPENT,
+): Transition<Parked> {
   const parked = yield* first(
     runRow,
-    sql`update runs set state = 'parked', parked_at = ${now}, parked_for = ${waitsFor}, resume_at = ${resumeAt}
+    sql`update runs set state = 'parked', parked_at = ${now}, parked_for = ${waitsFor}, resume_at = ${resumeAt},
+        input_tokens = input_tokens + ${usage.inputTokens}, output_tokens = output_tokens + ${usage.outputTokens},
+        cost_microusd = cost_microusd + ${usage.costMicrousd}
       where id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running' and cancel_requested_at is null
       returning *`,
   )

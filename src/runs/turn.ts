@@ -53,8 +53,8 @@ export function* recordTurn(attempt: AttemptRef, turn: Turn): Transition<Recorde
   return { kind: 'recorded', run, actions }
 }
 
-/** Adds to the bill, if the claim still holds; also for a call that failed or was cancelled. */
-export function* spend(attempt: AttemptRef, usage: Usage): Transition<Run | undefined> {
+/** Adds to the bill, if the claim still holds. */
+function* spend(attempt: AttemptRef, usage: Usage): Transition<Run | undefined> {
   return yield* first(
     runRow,
     sql`update runs set input_tokens = input_tokens + ${usage.inputTokens}, output_tokens = output_tokens + ${usage.outputTokens},

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { canonicalJson } from '../base/canonical-json.ts'
-import { describeError, HoldfastError } from '../base/errors.ts'
+import { describeError } from '../base/errors.ts'
 import { ensureFolder, errorCode, writeFileAtomic } from '../base/files.ts'
 import type { JsonSchema, Tool, ToolContext, ToolOutcome } from '../loop/ports.ts'
 import { describeEnd } from '../processes/command.ts'
@@ -9,7 +9,15 @@ import type { Outcome } from '../processes/supervised.ts'
 import { outcomeOfEnd, resultOf } from './command-outcome.ts'
 import { TOOL_LIMITS } from './limits.ts'
 import { validateInput } from './schema.ts'
-import { asPerformed, derivedMark, judgeOutcome, recoverCommand, runCommand, timeLeft } from './supervised-command.ts'
+import {
+  asPerformed,
+  cannotStart,
+  derivedMark,
+  judgeOutcome,
+  recoverCommand,
+  runCommand,
+  timeLeft,
+} from './supervised-command.ts'
 import type { Argv, CommandPlace } from './supervised-command.ts'
 
 /** A tool of the configuration: a command that reads its input and says by its exit whether it happened. */
@@ -76,10 +84,6 @@ function perform(machine: Machine, input: unknown, context: ToolContext): Promis
     const outcome = await runCommand(place, context, { folder, mark, argv: definition.command, timeoutMs, stdin })
     return settle(machine, context, outcome)
   })
-}
-
-function cannotStart(cause: unknown): never {
-  throw new HoldfastError('tools/cannot-start', describeError(cause), { cause })
 }
 
 const recover = async (machine: Machine, context: ToolContext) =>

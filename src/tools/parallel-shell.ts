@@ -6,7 +6,14 @@ import { outcomeOfShell } from './command-outcome.ts'
 import { TOOL_LIMITS } from './limits.ts'
 import { validateInput } from './schema.ts'
 import { SHELL_COMMAND, SHELL_OPTIONS, shellArgv, shellTimeout } from './shell.ts'
-import { asPerformed, derivedMark, judgeOutcome, recoverCommand, runCommand } from './supervised-command.ts'
+import {
+  asPerformed,
+  cannotStart,
+  derivedMark,
+  judgeOutcome,
+  recoverCommand,
+  runCommand,
+} from './supervised-command.ts'
 import type { CommandPlace } from './supervised-command.ts'
 
 export interface ParallelShellInput {
@@ -47,8 +54,7 @@ const partFolder = (context: ToolContext, index: number) => join(context.folder,
 const partMark = (context: ToolContext, index: number) => derivedMark(context.mark, String(index))
 
 async function runAll(place: CommandPlace, input: ParallelShellInput, context: ToolContext): Promise<Judged> {
-  await ensureFolder(context.folder)
-  await writeFileAtomic(join(context.folder, 'input.json'), JSON.stringify(input), { mode: 0o600 })
+  await writeInput(context.folder, input).catch(cannotStart)
   const waiting = input.commands.entries()
   const judged: Judged[] = input.commands.map(() => ({ kind: 'never-started' }))
   // All take from one iterator, so each command is taken once, and the next as soon as somebody is free.
@@ -59,6 +65,11 @@ async function runAll(place: CommandPlace, input: ParallelShellInput, context: T
   const surprise = ended.find((each) => each.status === 'rejected')
   if (surprise !== undefined) throw surprise.reason
   return together(input.commands, judged)
+}
+
+async function writeInput(folder: string, input: ParallelShellInput): Promise<void> {
+  await ensureFolder(folder)
+  await writeFileAtomic(join(folder, 'input.json'), JSON.stringify(input), { mode: 0o600 })
 }
 
 async function runPart(

@@ -113,10 +113,10 @@ function checkArray(schema: JsonSchema, value: unknown, path: string): string[] 
   ]
 }
 
-const checkNumber: Check = (schema, value, path) =>
-  typeof value === 'number'
-    ? bounds(schema, ['minimum', 'maximum'], value, (bound) => at(path, `must be ${bound}`))
-    : []
+function checkNumber(schema: JsonSchema, value: unknown, path: string): string[] {
+  if (typeof value !== 'number') return []
+  return bounds(schema, ['minimum', 'maximum'], value, (bound) => at(path, `must be ${bound}`))
+}
 
 function checkText(schema: JsonSchema, value: unknown, path: string): string[] {
   if (typeof value !== 'string') return []
@@ -156,7 +156,7 @@ export function schemaProblem(schema: unknown, path = ''): string | undefined {
   if (schema === true || schema === false) return undefined
   if (!isRecord(schema)) return at(path, 'must be a JSON Schema, that is an object')
   const types = [schema['type'] ?? []].flat()
-  const unknown = types.find((type) => !Object.hasOwn(IS, String(type)))
+  const unknown = types.find((type) => typeof type !== 'string' || !Object.hasOwn(IS, type))
   if (unknown !== undefined) return at(below(path, 'type'), `${JSON.stringify(unknown)} is not a type of JSON`)
   if ('pattern' in schema && !compiles(schema['pattern']))
     return at(below(path, 'pattern'), 'is not a regular expression')

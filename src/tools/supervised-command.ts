@@ -77,7 +77,12 @@ async function couldNotStart({ folder, mark }: Start, why: string, signal: Abort
   const remains = await takeOver(folder, 'its own tool', { mark })
   if (remains.kind === 'alive') return untilEnded(remains.command, signal)
   if (remains.kind !== 'never-started') return remains
-  throw new HoldfastError('tools/cannot-start', `the command could not be started: ${why}`)
+  return cannotStart(why)
+}
+
+/** For what fails before there is anything that could run. */
+export function cannotStart(cause: unknown): never {
+  throw new HoldfastError('tools/cannot-start', `it could not be started: ${describeError(cause)}`, { cause })
 }
 
 /** What became of a command whose worker died; waits for what still runs, and stops it when the signal says so. */

@@ -6,6 +6,7 @@ import { runAgent } from '../loop/loop.ts'
 import type { LoopEnd, LoopEvent } from '../loop/loop.ts'
 import type { AskModel, Tool } from '../loop/ports.ts'
 import type { Claim } from '../runs/claim.ts'
+import type { Outcome } from '../runs/finish.ts'
 import { parkRun } from '../runs/park.ts'
 import { wakeThread } from '../runs/send.ts'
 import { pendingMessages } from '../threads/message.ts'
@@ -69,18 +70,17 @@ async function conclude(
   const ref = refOf(claim)
   if (end.kind === 'finished') return void (await finish(executor, ref, end.outcome))
   if (end.kind === 'parked') {
-    const parked = await untilStored(executor, () => executor.store.apply(parkRun, ref, end.reason, end.until))
-    if (parked.kind === 'refused') await finish(executor, ref, { state: 'cancelled' })
+    const parked = await untilStored(executor, () =>
+      executor.store.apply(parkRun, ref, end.reason, end.until, end.spent),
+    )
+    if (parked.kind === 'refused') await finish(executor, ref, { state: 'cancelled', usage: end.spent })
     return
   }
   if (end.why === 'superseded') return
   if (ending === 'lease-lost') throw new Error('its worker could not renew its lease')
   const error = `timed out after ${formatDuration(timeoutMs ?? 0)}`
-  await finish(
-    executor,
-    ref,
-    ending === 'timeout' ? { state: 'failed', code: 'timeout', error } : { state: 'cancelled' },
-  )
+  const outcome: Outcome = ending === 'timeout' ? { state: 'failed', code: 'timeout', error } : { state: 'cancelled' }
+  await finish(executor, ref, { ...outcome, ...(end.spent === undefined ? {} : { usage: end.spent }) })
 }
 
 /** A message that came while the run was ending waits for no heartbeat. */

@@ -1,5 +1,13 @@
-import type { RunId, WorkerId } from '../../src/base/ids.ts'
-import { newAttemptId, newRunId, newThreadId, newWorkerId, systemRandomness as random } from '../../src/base/ids.ts'
+import type { RunId, ThreadId, WorkerId } from '../../src/base/ids.ts'
+import {
+  newActionId,
+  newAttemptId,
+  newMessageId,
+  newRunId,
+  newThreadId,
+  newWorkerId,
+  systemRandomness as random,
+} from '../../src/base/ids.ts'
 import { LIMITS } from '../../src/base/limits.ts'
 import { recordStarting, renewLeases } from '../../src/runs/attempt.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
@@ -22,6 +30,13 @@ import type { TakeoverGround } from '../../src/runs/recover.ts'
 import { registerWorker, stopWorker } from '../../src/runs/worker.ts'
 import { submitRun } from '../../src/runs/submit.ts'
 import type { Submission } from '../../src/runs/submit.ts'
+import { restartAction, settleAction, startAction } from '../../src/actions/perform.ts'
+import type { Settlement } from '../../src/actions/perform.ts'
+import { resumeDue } from '../../src/runs/park.ts'
+import { sendMessage, wakeThread } from '../../src/runs/send.ts'
+import type { Sending } from '../../src/runs/send.ts'
+import { recordTurn } from '../../src/runs/turn.ts'
+import type { Turn } from '../../src/runs/turn.ts'
 import { nameStore } from '../../src/store/identity.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Change } from '../../src/store/transition.ts'
@@ -336,7 +351,117 @@ const working: readonly Scenario[] = [
   scenario({ stopWorker }, 'a daemon that says goodbye', async (world) => [await daemonAt(world, 'here')]),
 ]
 
+const sending = (key: string): Sending => ({
+  messageId: newMessageId(random),
+  runId: newRunId(random),
+  threadId: 'conversation' as ThreadId,
+  agent: 'clerk',
+  text: 'hello',
+  key,
+})
+
+/** A run of an agent, claimed, with a message in its inbox. */
+async function talking({ store }: World) {
+  const sent = await store.apply(sendMessage, sending('first'))
+  const claim = await store.apply(claimRun, {
+    workerId: await addWorker(store),
+    leaseMs: LEASE_MS,
+    limits: {},
+    attempt: newAttempt(),
+    agents: ['clerk'],
+  })
+  if (claim === undefined) throw new Error('nothing to claim')
+  return {
+    claim,
+    messageId: sent.message.id,
+    ref: { id: claim.attempt.id, runId: claim.run.id, fence: claim.run.fence },
+  }
+}
+
+const aTurn = (messageId: string, entries: readonly string[]): Turn => ({
+  generation: 1,
+  shown: [{ messageId, text: 'hello' }],
+  reply: { text: 'I will', toolCalls: [] },
+  usage: { inputTokens: 1, outputTokens: 2, costMicrousd: 3 },
+  actions: entries.map((entry) => ({
+    id: newActionId(random),
+    mark: random.hex(15),
+    callId: entry,
+    tool: 'append',
+    effect: 'write',
+    repeats: 'once',
+    input: { entry },
+    signature: entry,
+    decision: { kind: 'allow', by: 'a rule', via: 'configuration' },
+  })),
+})
+
+async function proposed(world: World, entries: readonly string[] = ['a']) {
+  const { ref, messageId } = await talking(world)
+  const recorded = await world.store.apply(recordTurn, ref, aTurn(messageId, entries))
+  if (recorded.kind !== 'recorded') throw new Error(recorded.kind)
+  return { ref, actions: recorded.actions }
+}
+
+async function started(world: World) {
+  const { ref, actions } = await proposed(world, ['a', 'a'])
+  const start = await world.store.apply(startAction, ref, actions[0]!.id)
+  if (start.kind !== 'started') throw new Error(start.kind)
+  return { ref, action: start.action, twin: actions[1]! }
+}
+
+const doneByTool: Settlement = { state: 'done', result: { ok: true }, by: 'its tool' }
+const cutOff: Settlement = { state: 'in_doubt', error: 'cut off', by: 'nobody' }
+
+const acting: readonly Scenario[] = [
+  scenario({ sendMessage }, 'to an idle thread', async () => [sending('first')]),
+  scenario({ sendMessage }, 'to a busy thread', async (world) => {
+    await talking(world)
+    return [sending('second')]
+  }),
+  scenario({ wakeThread }, 'a thread with messages and nobody at work', async ({ store }) => {
+    const sent = await store.apply(sendMessage, sending('first'))
+    await store.apply(cancelRun, sent.runId!, byTester)
+    return ['conversation' as ThreadId, 'clerk', newRunId(random)]
+  }),
+  scenario(
+    { recordTurn },
+    'a reply with two actions',
+    async (world) => {
+      const { ref, messageId } = await talking(world)
+      return [ref, aTurn(messageId, ['a', 'b'])]
+    },
+    'refused',
+  ),
+  scenario({ startAction }, 'an action that was allowed', async (world) => {
+    const { ref, actions } = await proposed(world)
+    return [ref, actions[0]!.id]
+  }),
+  scenario({ startAction }, 'a repeat of one that is done', async (world) => {
+    const { ref, action, twin } = await started(world)
+    await world.store.apply(settleAction, action, { state: 'done', result: 1, by: 'its tool' })
+    return [ref, twin.id]
+  }),
+  scenario({ restartAction }, 'one that is proven not to have begun', async (world) => {
+    const { ref, action } = await started(world)
+    return [ref, action]
+  }),
+  scenario({ settleAction }, 'done', async (world) => [(await started(world)).action, doneByTool]),
+  scenario({ settleAction }, 'in doubt', async (world) => [(await started(world)).action, cutOff]),
+  scenario({ finishRun }, 'a run with an action that had not begun', async (world) => [
+    (await proposed(world)).ref,
+    timedOut,
+  ]),
+  scenario({ resumeDue }, 'a run whose instant has come', async (world) => {
+    const { ref } = await running(world.store)
+    await world.store.apply(parkRun, ref, 'a rate limit', world.clock.now() + 1_000)
+    world.clock.step(2_000)
+    return [10]
+  }),
+]
+
 export const SCENARIOS: readonly Scenario[] = [
+  ...acting,
   ...submitting,
   ...claiming,
   ...finishing,

@@ -32,7 +32,7 @@ test('commits that are cut off before, after and while they reach the server hap
 })
 
 /** A commit that is held on the network while the engine believes that the connection is gone. */
-async function lateCommit(fate: 'hold' | 'hold all') {
+async function lateCommit(fate: 'hold' | 'hold all', lookUpHeldAt?: RegExp) {
   const url = await freshSchema()
   const schema = new URL(url).searchParams.get('schema')!
   const proxy = await proxyBefore(url)
@@ -42,10 +42,11 @@ async function lateCommit(fate: 'hold' | 'hold all') {
   proxy.atCommit = () => (holding-- > 0 ? fate : 'pass')
   const answer = store.apply(increment, 'n')
   const link = await until('the commit is held', () => Promise.resolve(proxy.links().find(({ holds }) => holds)))
+  proxy.holdAt = lookUpHeldAt
   link.resetClient()
   const see = (what: string, text: string) =>
     until(what, async () => ((await query(url, text)).length > 0 ? true : undefined))
-  return { store, url, schema, link, answer, see }
+  return { proxy, url, schema, link, answer, see }
 }
 
 test('a commit that arrives after it was looked up and not found does not happen any more', async () => {
@@ -60,6 +61,21 @@ const WAITING = `select 1 from pg_stat_activity where wait_event_type = 'Lock' a
 
 test('the look-up of a batch whose commit is still on its way waits for it, and finds it', async () => {
   const { url, link, answer, see } = await lateCommit('hold')
+  await see('the look-up waits', WAITING)
+  link.deliver()
+  expect(await answer).toBe(2)
+  expect(await (await openedStore(url)).read(counted, 'n')).toBe(2)
+})
+
+test('a batch that comes in the middle of its own look-up is waited for, and found', async () => {
+  const { proxy, url, link, answer, see } = await lateCommit('hold all', /select batch from writers/)
+  const lookUp = await until('the look-up has begun', () =>
+    Promise.resolve(proxy.links().find((other) => other !== link && other.holds)),
+  )
+  const marked = `select 1 from pg_stat_activity where state = 'idle in transaction' and query like '%as marked%'`
+  link.deliver(/^Q.{4}commit/s)
+  await see('all but the commit has arrived', marked)
+  lookUp.deliver()
   await see('the look-up waits', WAITING)
   link.deliver()
   expect(await answer).toBe(2)

@@ -1,9 +1,9 @@
 import pg from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
 
-import { LIMITS } from '../../src/base/limits.ts'
 import { runEventsAfter } from '../../src/events/event.ts'
 import { finishRun } from '../../src/runs/finish.ts'
+import { restartsFor } from '../../src/store/postgres/errors.ts'
 import { raw, sql } from '../../src/store/sql.ts'
 import type { HoldingProbe, Store } from '../../src/store/store.ts'
 import { run } from '../../src/store/transition.ts'
@@ -76,7 +76,7 @@ function failing(state: string, times: number) {
 test.each(['40001', '40P01', '55P03', '23505'])('%s starts a transition again, and it counts once', async (state) => {
   const store = await openedStore(await freshSchema(), { clock: hurriedClock() })
   expect(await store.apply(failing(state, 1))).toBe(1)
-  expect(await store.apply(failing(state, LIMITS.restarts - 1))).toBe(2)
+  expect(await store.apply(failing(state, restartsFor({ code: state }) - 1))).toBe(2)
   expect(await store.read(counted, 'n')).toBe(2)
 })
 

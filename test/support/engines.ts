@@ -78,7 +78,7 @@ function postgresIn(schema: string): TestDatabase {
       const tables = TABLES.map(
         (table) => `insert into ${copy}.${table} overriding system value select * from ${schema}.${table};`,
       )
-      const serials = ['runs', 'events'].map(
+      const serials = ['runs', 'events', 'entries'].map(
         (table) =>
           `select setval(pg_get_serial_sequence('${copy}.${table}', 'seq'), (select coalesce(max(seq), 0) + 1 from ${copy}.${table}), false);`,
       )
@@ -100,6 +100,8 @@ const TABLES = [
   'breakers',
   'messages',
   'events',
+  'entries',
+  'actions',
 ]
 
 export const engines: readonly TestEngine[] = [sqlite, postgres]

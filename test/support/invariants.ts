@@ -44,6 +44,17 @@ const VIOLATIONS: Record<string, Sql> = {
   'a thread has at most one run under way': sql`
     select thread_id as id, cast(count(*) as text) as detail from runs where state in ('running', 'parked')
     group by thread_id having count(*) > 1`,
+  'nothing is left open in a run that has ended': sql`
+    select a.id as id, a.state as detail from actions a join runs r on r.id = a.run_id
+    where r.ended_at is not null and a.state in ('proposed', 'waiting', 'approved')`,
+  'no outcome without intent': sql`
+    select id, state as detail from actions where state in ('done', 'in_doubt') and started_at is null and repeat_of is null`,
+  'where a tool says once, one action with a signature happens in a run': sql`
+    select run_id as id, signature as detail from actions
+    where repeats = 'once' and effect = 'write' and repeat_of is null and state in ('started', 'done', 'in_doubt')
+    group by run_id, signature having count(*) > 1`,
+  'a consumed message names the run that took it, and no other does': sql`
+    select id, state as detail from messages where (state = 'consumed') <> (consumed_by_run is not null)`,
   'fences and attempts only grow': sql`
     select a.id as id, cast(a.fence as text) as detail from attempts a join runs r on r.id = a.run_id
     where a.fence > r.fence or a.number > r.attempt`,
@@ -71,6 +82,8 @@ export async function assertInvariants(store: Store): Promise<void> {
 export async function snapshot(store: Store): Promise<Record<string, unknown[]>> {
   const tables = [
     'store_identity',
+    'entries',
+    'actions',
     'threads',
     'workers',
     'runs',
@@ -113,5 +126,7 @@ export function comparable(answer: unknown): unknown {
 
 function withSeq(record: unknown, seq: number): object {
   const fields = record as object
-  return 'seq' in fields ? { ...fields, seq } : fields
+  // What refers to such a number is as arbitrary as the number.
+  const references = Object.keys(fields).filter((name) => name === 'entry_seq' || name === 'entrySeq')
+  return { ...fields, ...('seq' in fields ? { seq } : {}), ...Object.fromEntries(references.map((name) => [name, 0])) }
 }

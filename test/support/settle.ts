@@ -45,7 +45,7 @@ async function oneRound(store: Store, workerId: WorkerId): Promise<void> {
   }
   for (let i = 0; i < runs.length; i++) {
     const attempt = { id: newAttemptId(random), mark: random.hex(16) }
-    const claim = await store.apply(claimRun, { workerId, leaseMs: LEASE_MS, limits: {}, attempt })
+    const claim = await store.apply(claimRun, { workerId, leaseMs: LEASE_MS, limits: {}, agents: ['clerk'], attempt })
     if (claim === undefined) return
     await finish(store, claim)
   }

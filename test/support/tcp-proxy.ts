@@ -17,6 +17,8 @@ export class TcpProxy {
   readonly #links = new Set<Link>()
   /** Asked at each COMMIT. */
   atCommit: () => CommitFate = () => 'pass'
+  /** The first request with this in it is held, with whatever comes after it. */
+  holdAt: RegExp | undefined
   /** Each way, for what is sent from now on. */
   delayMs = 0
   /** New connections are refused. */
@@ -107,10 +109,12 @@ export class Link {
     return this.#held !== undefined
   }
 
-  deliver(): void {
+  /** What is held goes on its way, all of it or only what comes before this. */
+  deliver(before?: RegExp): void {
     const held = this.#held ?? []
-    this.#held = undefined
-    this.server.write(Buffer.concat(held))
+    const at = before === undefined ? -1 : held.findIndex((message) => before.test(message.toString('latin1')))
+    this.#held = at === -1 ? undefined : held.slice(at)
+    this.server.write(Buffer.concat(at === -1 ? held : held.slice(0, at)))
   }
 
   #later(act: () => void): void {
@@ -128,6 +132,11 @@ export class Link {
     const messages = this.#requests.take(chunk)
     for (const message of messages) this.said += queryText(message) ?? ''
     if (this.#held !== undefined) return void this.#held.push(...messages)
+    if (messages.some((message) => this.#proxy.holdAt?.test(message.toString('latin1')))) {
+      this.#proxy.holdAt = undefined
+      this.#held = messages
+      return
+    }
     const at = messages.findIndex((message) => queryText(message)?.toLowerCase() === 'commit')
     const fate = at === -1 ? 'pass' : this.#proxy.atCommit()
     this.#pass(messages, at, fate)

@@ -1,0 +1,187 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { describeError, HoldfastError } from '../base/errors.ts'
+import { parseConfig, readConfig } from './config.ts'
+import { loadConfig } from './load.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'holdfast-config-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const LEDGER_APPEND = {
+  effect: 'write',
+  description: 'Append one entry',
+  input: {
+    type: 'object',
+    properties: { entry: { type: 'string' }, note: { type: 'string' } },
+    required: ['entry'],
+  },
+  identity: ['entry'],
+  repeat: 'once',
+  command: ['node', 'ledger.mjs', 'append'],
+  probe: ['node', 'ledger.mjs', 'probe'],
+  idempotent: false,
+  timeout: '10s',
+}
+
+/** The example of the contract. */
+const CONTRACT = {
+  agents: {
+    clerk: { model: 'scripted:./clerk.json', system: 'You keep the ledger.', tools: ['ledger_append'] },
+    helper: {
+      model: 'anthropic/claude-sonnet-5',
+      tools: ['shell', 'files', 'http', 'delegate', 'schedule_followup', 'manage_jobs'],
+    },
+    coder: { command: ['claude', '-p', '{prompt}'] },
+  },
+  tools: { ledger_append: LEDGER_APPEND },
+  policy: [
+    { tool: 'ledger_append', decision: 'allow' },
+    { tool: 'shell', decision: 'ask' },
+  ],
+}
+
+const failure = (text: string): HoldfastError => {
+  try {
+    parseConfig(text, 'c.json')
+  } catch (error) {
+    if (error instanceof HoldfastError) return error
+    throw error
+  }
+  throw new Error('nothing was wrong')
+}
+
+test('the example of the contract is read with its defaults filled in', () => {
+  const config = parseConfig(JSON.stringify(CONTRACT), 'c.json')
+  expect(config.agents.get('clerk')).toEqual({ kind: 'model', ...CONTRACT.agents.clerk })
+  expect(config.agents.get('coder')).toEqual({ kind: 'command', command: ['claude', '-p', '{prompt}'] })
+  const { timeout, ...rest } = LEDGER_APPEND
+  expect(timeout).toBe('10s')
+  expect(config.tools.get('ledger_append')).toEqual({ ...rest, timeoutMs: 10_000 })
+  expect(config.policy).toEqual(CONTRACT.policy)
+  expect(config).not.toHaveProperty('leaseMs')
+})
+
+test('a group of tools is taken apart, in agents and in rules', () => {
+  const config = readConfig({ ...CONTRACT, policy: [{ tool: 'http', decision: 'deny' }] }, 'c.ts')
+  const helper = config.agents.get('helper')
+  expect(helper?.kind === 'model' && helper.tools.slice(0, 4)).toEqual([
+    'shell',
+    'files_read',
+    'files_write',
+    'files_edit',
+  ])
+  expect(config.policy).toEqual([
+    { tool: 'http_get', decision: 'deny' },
+    { tool: 'http_send', decision: 'deny' },
+  ])
+})
+
+test('a tool that only says the least is a write, once, for half an hour', () => {
+  const least = { effect: 'write', description: 'x', command: ['true'] }
+  const { tools } = readConfig({ tools: { w: least, r: { ...least, effect: 'read' } } }, 'c.ts')
+  expect(tools.get('w')).toMatchObject({ repeat: 'once', idempotent: false, timeoutMs: 1_800_000 })
+  expect(tools.get('r')).toMatchObject({ repeat: 'each' })
+})
+
+test('lease and capacity are read as before', () => {
+  const text = '{ "lease": "2s", "capacity": { "total": 3, "eachAgent": 1, "perAgent": { "a": 2 }, "backlog": 9 } }'
+  expect(parseConfig(text, 'c.json')).toMatchObject({
+    leaseMs: 2_000,
+    backlog: 9,
+    capacity: { total: 3, eachAgent: 1, perAgent: { a: 2 } },
+  })
+})
+
+test('an unknown key is named with its line and column, and what was probably meant', () => {
+  const error = failure('{\n  "agents": {\n    "clerk": { "model": "a/b",\n      "tool": [] }\n  }\n}')
+  expect(error.code).toBe('usage/config')
+  expect(describeError(error)).toBe(
+    'usage/config: c.json:4:7: "agents.clerk.tool" is not a setting; did you mean "tools"?',
+  )
+})
+
+const tool = (more: object) => JSON.stringify({ tools: { t: { ...LEDGER_APPEND, ...more } } })
+const rule = (more: object) => JSON.stringify({ policy: [more] })
+
+test.each([
+  ['{ "agents": { "a": { "model": "a/b", "tools": ["shel"] } } }', '1:47: "agents.a.tools[0]" names the tool "shel"'],
+  ['{ "agents": { "a": { "model": "gpt" } } }', '"agents.a.model" is not the name of a model'],
+  ['{ "agents": { "a": {} } }', '1:15: "agents.a.model" is missing, and so is "command"'],
+  ['{ "agents": { "a": { "command": "claude" } } }', '"agents.a.command" must be a list of a program'],
+  ['{ "agents": { "a": { "command": ["x"], "model": "a/b" } } }', '"agents.a.model" is for agents with a model'],
+  ['{ "tools": { "my tool": { "effect": "read", "description": "x", "command": ["x"] } } }', 'cannot be the name of a'],
+  ['{ "tools": { "shell": { "effect": "read", "description": "x", "command": ["x"] } } }', 'is the name of a built-in'],
+  [tool({ effect: 'wirte' }), '"tools.t.effect" must be "read" or "write"; did you mean "write"?'],
+  [tool({ identity: ['entri'] }), 'names "entri", which is not an argument; did you mean "entry"?'],
+  [tool({ timeout: 10 }), '"tools.t.timeout" must be a duration in quotes'],
+  [tool({ timeout: '10 sec' }), '"tools.t.timeout" is not a duration'],
+  [tool({ idempotent: 'yes' }), '"tools.t.idempotent" must be true or false'],
+  [tool({ input: { type: 'array' } }), '"tools.t.input" must describe an object'],
+  [tool({ input: { type: 'object', properties: { a: { type: 'text' } } } }), 'a.type: "text" is not a type of JSON'],
+  [tool({ description: undefined }), '"tools.t.description" must be a text'],
+  [rule({ tool: 'shell' }), '"policy[0].decision" must be "allow" or "deny" or "ask"'],
+  [rule({ tool: 'shell', decision: 'alow' }), 'did you mean "allow"?'],
+  [rule({ tool: 'file', decision: 'ask' }), 'did you mean "files"?'],
+  [rule({ agent: 'a', decision: 'ask' }), 'names the agent "a", which does not exist; there are none'],
+  ['{ "capacity": { "total": -1 } }', '1:17: "capacity.total" must be a whole number'],
+  ['{ "lease": 15 }', '1:3: "lease" must be a duration in quotes'],
+  ['[]', '1:1: it must be an object'],
+])('%s is refused', (text, words) => {
+  expect(describeError(failure(text))).toContain(words)
+})
+
+test.each([
+  ['', '1:1: it is not JSON: the text ends too early'],
+  ['{\n  "lease": "2s",\n}', '3:1: it is not JSON: the comma before is one too many'],
+  ['{ "policy": [1,] }', '1:16: it is not JSON: the comma before is one too many'],
+  ['{\n  // why\n  "lease": "2s" }', '2:3: it is not JSON: JSON has no comments'],
+  ['{ "lease": "2s", "lease": "3s" }', '1:18: it is not JSON: the key "lease" is here a second time'],
+  ['{ lease: "2s" }', '1:3: it is not JSON: a key in double quotes is missing'],
+  ['{ "lease" "2s" }', 'a colon is missing after "lease"'],
+  ['{ "lease": "2s }', '1:12: it is not JSON: this text is not closed'],
+  ['{} {}', '1:4: it is not JSON: nothing may follow here'],
+  ['{ "a": tru }', 'a value is missing here'],
+  ['{ "a": "\t" }', 'a control character'],
+  ['['.repeat(5_000), 'nested too deeply'],
+])('%j is said to be no JSON, and where', (text, words) => {
+  expect(describeError(failure(text.slice(0, 5_000)))).toContain(words)
+})
+
+test('all that is wrong is told at once', () => {
+  const error = failure('{\n "leese": 1,\n "capacity": { "total": "x" }\n}')
+  expect(error.message.split('\n')).toEqual([
+    '2 things are wrong:',
+    '  c.json:2:2: "leese" is not a setting; did you mean "lease"?',
+    '  c.json:3:16: "capacity.total" must be a whole number, 0 or more; write it without quotes',
+  ])
+})
+
+test('a tool with a mistake in it is not also said to be missing', () => {
+  const text = '{ "agents": { "a": { "model": "a/b", "tools": ["t"] } }, "tools": { "t": { "effect": "read" } } }'
+  expect(failure(text).message).not.toContain('does not exist')
+})
+
+test('every way to write JSON is read as the runtime reads it', () => {
+  const text = '\uFEFF{"agents":{"\\u0061 \\"b\\"":{"command":["x","é\\n"]},"__proto__":{"command":["y"]}}}'
+  const { agents } = parseConfig(text, 'c.json')
+  expect([...agents.keys()]).toEqual(['a "b"', '__proto__'])
+  expect(agents.get('a "b"')).toEqual({ kind: 'command', command: ['x', 'é\n'] })
+})
+
+test('a file is read by what it is: JSON with lines, TypeScript without', async () => {
+  const [json, module, wrong] = ['a.json', 'a.ts', 'wrong.ts'].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ]
+  writeFileSync(json, JSON.stringify(CONTRACT))
+  writeFileSync(module, `const lease: string = '3s'\nexport default { ...${readFileSync(json, 'utf8')}, lease }\n`)
+  writeFileSync(wrong, `export default { leaze: '3s' }\n`)
+  expect(await loadConfig(json)).toMatchObject({ folder, path: json, policy: CONTRACT.policy })
+  expect(await loadConfig(module)).toMatchObject({ leaseMs: 3_000, policy: CONTRACT.policy })
+  await expect(loadConfig(wrong)).rejects.toThrow(`${wrong}: "leaze" is not a setting`)
+  await expect(loadConfig(join(folder, 'none.json'))).rejects.toMatchObject({ code: 'usage/config' })
+  await expect(loadConfig(join(folder, 'none.ts'))).rejects.toMatchObject({ code: 'usage/config' })
+})

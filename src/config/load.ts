@@ -1,0 +1,42 @@
+import { readFile } from 'node:fs/promises'
+import { dirname, extname, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { HoldfastError } from '../base/errors.ts'
+import { parseConfig, readConfig } from './config.ts'
+import type { Config } from './config.ts'
+
+export const CONFIG_NAMES = ['holdfast.config.ts', 'holdfast.config.json'] as const
+
+/** `folder`: what relative paths in it (of scripts, of the commands of tools) start from. */
+export type LoadedConfig = Config & { readonly path: string; readonly folder: string }
+
+/** Reads a configuration file. A TypeScript one is executed: only call this for a file that somebody trusts. */
+export async function loadConfig(path: string): Promise<LoadedConfig> {
+  const full = resolve(path)
+  const config = extname(full) === '.json' ? await fromText(full) : await fromModule(full)
+  return { ...config, path: full, folder: dirname(full) }
+}
+
+async function fromText(path: string): Promise<Config> {
+  return parseConfig(await readFile(path, 'utf8').catch((cause: unknown) => unreadable(path, cause)), path)
+}
+
+async function fromModule(path: string): Promise<Config> {
+  const module = (await import(pathToFileURL(path).href).catch((cause: unknown) => unreadable(path, cause))) as {
+    readonly default?: unknown
+  }
+  if (module.default === undefined) {
+    throw new HoldfastError('usage/config', `${path} has no default export`, {
+      remedy: 'write "export default { agents: { … } }"',
+    })
+  }
+  return readConfig(module.default, path)
+}
+
+function unreadable(path: string, cause: unknown): never {
+  const why = cause instanceof Error ? cause.message : String(cause)
+  throw new HoldfastError('usage/config', `${path} cannot be read: ${why}`, {
+    remedy: 'check its name, its permissions and what it says',
+    cause,
+  })
+}

@@ -1,0 +1,61 @@
+import { NAMES_IN_CONFIG } from '../tools/built-in-names.ts'
+import type { AgentConfig } from './agent.ts'
+import { suggest } from './problem.ts'
+import type { Complain } from './problem.ts'
+import { readOneOf, readRecord, readText } from './read.ts'
+import type { Reader } from './read.ts'
+
+/** What is absent matches everything. */
+export interface PolicyRule {
+  readonly tool?: string
+  readonly effect?: 'read' | 'write'
+  readonly agent?: string
+  readonly decision: 'allow' | 'deny' | 'ask'
+}
+
+const EFFECTS = ['read', 'write'] as const
+const DECISIONS = ['allow', 'deny', 'ask'] as const
+
+export const readRule: Reader<PolicyRule> = (value, path, complain) => {
+  const rule = readRecord(value, ['tool', 'effect', 'agent', 'decision'], path, complain)
+  const optional = <T>(key: string, read: Reader<T>) =>
+    rule[key] === undefined ? undefined : read(rule[key], [...path, key], complain)
+  const [tool, agent] = [optional('tool', readText), optional('agent', readText)]
+  const effect = optional('effect', readOneOf(EFFECTS))
+  const decision = readOneOf(DECISIONS)(rule['decision'], [...path, 'decision'], complain)
+  return {
+    ...(tool === undefined ? {} : { tool }),
+    ...(effect === undefined ? {} : { effect }),
+    ...(agent === undefined ? {} : { agent }),
+    // Safe, and never used: without a decision the configuration is refused.
+    decision: decision ?? 'deny',
+  }
+}
+
+interface Written {
+  readonly agents: ReadonlyMap<string, AgentConfig>
+  readonly policy: readonly PolicyRule[]
+  readonly agentNames: readonly string[]
+  readonly toolNames: readonly string[]
+}
+
+/** Every tool and agent that is named must be there: a rule for a name with a typing mistake would protect nothing. */
+export function checkNames({ agents, policy, agentNames, toolNames }: Written, complain: Complain): void {
+  const tools = [...toolNames, ...NAMES_IN_CONFIG]
+  for (const [name, agent] of agents) {
+    if (agent.kind === 'command') continue
+    for (const [index, tool] of agent.tools.entries()) {
+      if (tools.includes(tool)) continue
+      complain(['agents', name, 'tools', index], `names the tool "${tool}", which does not exist`, suggest(tool, tools))
+    }
+  }
+  for (const [index, { tool, agent }] of policy.entries()) {
+    const at = (key: string) => ['policy', index, key]
+    if (tool !== undefined && !tools.includes(tool)) {
+      complain(at('tool'), `names the tool "${tool}", which does not exist`, suggest(tool, tools))
+    }
+    if (agent !== undefined && !agentNames.includes(agent)) {
+      complain(at('agent'), `names the agent "${agent}", which does not exist`, suggest(agent, agentNames))
+    }
+  }
+}

@@ -1,0 +1,54 @@
+import { HoldfastError } from '../base/errors.ts'
+import { lineAndColumn, pathKey } from './json-text.ts'
+import type { JsonText, Path } from './json-text.ts'
+import { nearest } from './nearest.ts'
+
+/** One thing that is wrong with a configuration, where, and what to do about it. */
+export interface Problem {
+  readonly path: Path
+  readonly what: string
+  readonly remedy: string
+}
+
+/** Gathers what is wrong, so that one look at the file mends all of it. */
+export type Complain = (path: Path, what: string, remedy: string) => undefined
+
+export type Source = Pick<JsonText, 'offsets'> & { readonly text: string }
+
+/** A module of its own has no lines that we could name; its paths have to do. */
+export function configError(name: string, problems: readonly Problem[], source: Source | undefined): HoldfastError {
+  const [only] = problems
+  if (only !== undefined && problems.length === 1) {
+    return new HoldfastError('usage/config', `${place(name, only.path, source)}: ${sentence(only)}`, {
+      remedy: only.remedy,
+    })
+  }
+  const lines = problems.map((each) => `  ${place(name, each.path, source)}: ${sentence(each)}; ${each.remedy}`)
+  return new HoldfastError('usage/config', `${problems.length} things are wrong:\n${lines.join('\n')}`, {
+    remedy: 'mend them and try again',
+  })
+}
+
+const sentence = ({ path, what }: Problem) => (path.length === 0 ? `it ${what}` : `"${dotted(path)}" ${what}`)
+
+export const dotted = (path: Path): string =>
+  path.map((part, index) => (typeof part === 'number' ? `[${part}]` : index === 0 ? part : `.${part}`)).join('')
+
+function place(name: string, path: Path, source: Source | undefined): string {
+  if (source === undefined) return name
+  const { line, column } = lineAndColumn(source.text, offsetOf(source, path))
+  return `${name}:${line}:${column}`
+}
+
+/** What is missing has no place; then it is the thing in which it is missing. */
+function offsetOf(source: Source, path: Path): number {
+  const offset = source.offsets.get(pathKey(path))
+  return offset ?? (path.length === 0 ? 0 : offsetOf(source, path.slice(0, -1)))
+}
+
+/** `did you mean "tools"?`, or the list of what there is. */
+export function suggest(word: string, known: readonly string[]): string {
+  const meant = nearest(word, known)
+  if (meant !== undefined) return `did you mean "${meant}"?`
+  return known.length === 0 ? 'there are none' : `known here: ${known.join(', ')}`
+}

@@ -1,0 +1,96 @@
+import { createRequire } from 'node:module'
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+
+import { systemClock } from '../base/clock.ts'
+import type { Clock } from '../base/clock.ts'
+import type { LanguageModel } from '../loop/ports.ts'
+import { aiSdkModel } from './ai-sdk-model.ts'
+import type { SdkModel } from './ai-sdk.ts'
+import { ModelError } from './model-error.ts'
+import { scriptedModel } from './scripted.ts'
+
+/** Providers of the AI SDK: optional packages, loaded when a model of theirs is first opened. */
+const PROVIDERS = {
+  anthropic: { package: '@ai-sdk/anthropic', create: 'createAnthropic', version: 4 },
+  openai: { package: '@ai-sdk/openai', create: 'createOpenAI', version: 4 },
+  'openai-compatible': { package: '@ai-sdk/openai-compatible', create: 'createOpenAICompatible', version: 3 },
+} as const
+type ProviderName = keyof typeof PROVIDERS
+
+/** What a provider is told; the rest it takes from its own environment variables. */
+export interface ProviderSettings {
+  readonly baseURL?: string
+  readonly apiKey?: string
+}
+
+export interface OpenModelOptions extends ProviderSettings {
+  readonly clock?: Clock
+}
+
+interface Named {
+  readonly provider: ProviderName
+  readonly model: string
+  /** The account: a limit of one model is taken for one of all, which costs a little patience and never a ban. */
+  readonly quota: string
+  readonly baseURL?: string
+}
+
+/** Opens what a configuration names: `scripted:PATH`, `anthropic/…`, `openai/…`, `openai-compatible:URL/model`. */
+export async function openModel(id: string, folder: string, options: OpenModelOptions = {}): Promise<LanguageModel> {
+  const { clock = systemClock, ...settings } = options
+  const path = /^scripted:(.+)$/.exec(id)?.[1]
+  if (path !== undefined) return scriptedModel(resolve(folder, path), { id, clock })
+  const { provider, model, quota, ...address } = readId(id)
+  const create = await loadProvider(provider, folder)
+  const named = provider === 'openai-compatible' ? { name: quota } : {}
+  return aiSdkModel(create({ ...named, ...settings, ...address })(model), { id, quota, clock })
+}
+
+function readId(id: string): Named {
+  const [, provider, model] = /^(anthropic|openai)\/(.+)$/.exec(id) ?? []
+  if (model !== undefined) return { provider: provider as ProviderName, model, quota: provider as ProviderName }
+  // A model's name may have slashes of its own; then the address is known by its version, as in https://host/v1/org/name.
+  const address = /^openai-compatible:(https?:\/\/.+?\/v\d+\w*|https?:\/\/.+)\/(.+)$/.exec(id)
+  const [, baseURL, compatible] = address ?? []
+  if (baseURL === undefined || compatible === undefined) throw unknownModel(id)
+  return { provider: 'openai-compatible', model: compatible, quota: `openai-compatible:${baseURL}`, baseURL }
+}
+
+const unknownModel = (id: string) =>
+  new ModelError('model/no-provider', `"${id}" names no model that is known here`, {
+    remedy: 'write scripted:PATH, anthropic/MODEL, openai/MODEL or openai-compatible:URL/MODEL',
+  })
+
+type Create = (settings: Readonly<Record<string, unknown>>) => (model: string) => SdkModel
+
+async function loadProvider(provider: ProviderName, folder: string): Promise<Create> {
+  const { package: name, create } = PROVIDERS[provider]
+  const loaded = (await loadHere(name)) ?? (await loadFrom(folder, name))
+  const found = loaded?.[create]
+  if (typeof found === 'function') return found as Create
+  const { version } = PROVIDERS[provider]
+  throw new ModelError('model/no-provider', `models of ${provider} need the package ${name}, which is not installed`, {
+    remedy: `npm install ${name}@${version}`,
+  })
+}
+
+type Loaded = Readonly<Record<string, unknown>> | undefined
+
+const loadHere = (name: string): Promise<Loaded> => import(name).catch(absent) as Promise<Loaded>
+
+/** Beside the configuration, for a Holdfast that is installed elsewhere. */
+async function loadFrom(folder: string, name: string): Promise<Loaded> {
+  try {
+    const path = createRequire(join(resolve(folder), 'package.json')).resolve(name)
+    return (await import(pathToFileURL(path).href)) as Loaded
+  } catch (error) {
+    return absent(error)
+  }
+}
+
+function absent(error: unknown): undefined {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND') return undefined
+  throw error
+}
