@@ -5,7 +5,8 @@ const suite = (name: string, include: string[], testTimeout = 20_000) => ({
 })
 
 // The tests of the house rules need no database, so they do not wait for one.
-const onlyTidy = process.argv.join(' ').endsWith('--project tidy')
+const projects = process.argv.filter((_, index) => process.argv[index - 1] === '--project')
+const onlyTidy = projects.length === 1 && projects[0] === 'tidy'
 
 export default defineConfig({
   test: {
@@ -15,6 +16,8 @@ export default defineConfig({
       suite('tidy', ['test/tidy/**/*.test.ts', 'test/promises.test.ts', 'test/claims.test.ts'], 60_000),
       suite('contract', ['test/contract/**/*.test.ts']),
       suite('processes', ['test/processes/**/*.test.ts'], 60_000),
+      suite('model', ['test/model/**/*.test.ts'], 60_000),
+      suite('tools', ['test/tools/**/*.test.ts'], 60_000),
       suite('migration', ['test/migration/**/*.test.ts']),
       suite('race', ['test/race/**/*.test.ts'], 120_000),
       suite('crash', ['test/crash/**/*.test.ts'], 300_000),

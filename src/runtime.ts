@@ -5,11 +5,12 @@ import { ensureFolder } from './base/files.ts'
 import { systemRandomness } from './base/ids.ts'
 import type { Randomness } from './base/ids.ts'
 import { LIMITS } from './base/limits.ts'
+import type { LoadedConfig } from './config/load.ts'
 import { homePaths } from './workers/home.ts'
+import { openAgents } from './workers/open-agents.ts'
 import { refuseOlderBackup, rememberSeen } from './workers/restored.ts'
 import { registerThisProcess } from './workers/worker.ts'
 import type { Worker, WorkerOptions } from './workers/worker.ts'
-import type { CapacityLimits } from './runs/capacity.ts'
 import { openStore } from './store/open.ts'
 import type { Store } from './store/store.ts'
 
@@ -18,11 +19,10 @@ export interface RuntimeOptions {
   readonly home: string
   /** `sqlite:PATH`; by default a file in the home folder. */
   readonly store?: string
-  /** How long a worker that went silent keeps its runs. */
-  readonly leaseMs?: number
-  readonly capacity?: CapacityLimits
-  /** Queued runs at most. */
-  readonly backlog?: number
+  /** Agents, tools, policy, and how much at once; as `holdfast.config.json` has it. */
+  readonly config?: LoadedConfig
+  /** The variables from which tools get the harmless ones. */
+  readonly environment?: Readonly<Record<string, string>>
   /** Goes on with a database that was restored from an older backup. */
   readonly acceptRestore?: boolean
   /** Hears of what went wrong in the background and will be tried again. */
@@ -36,6 +36,8 @@ export interface Runtime {
   readonly random: Randomness
   readonly leaseMs: number
   readonly backlog: number
+  /** The names of the agents that this process can be. */
+  readonly agents: readonly string[]
   /** Makes this process a worker of the given kind. */
   registerWorker(kind: WorkerOptions['kind'], own: OwnWorkerOptions): Promise<Worker>
   close(): Promise<void>
@@ -46,7 +48,8 @@ export type OwnWorkerOptions = Pick<WorkerOptions, 'concurrency'> &
 
 /** The only wiring: a home folder, a store, and the ports to the world. */
 export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
-  const { home, leaseMs = LIMITS.leaseMs, capacity: limits = {}, backlog = LIMITS.backlog, warn = () => {} } = options
+  const { home, config, warn = () => {} } = options
+  const { leaseMs = LIMITS.leaseMs, backlog = LIMITS.backlog, capacity: limits = {} } = config ?? {}
   const [clock, random] = [systemClock, systemRandomness]
   await ensureFolder(home)
   const store = await openStore(options.store ?? `sqlite:${homePaths(home).database}`, { clock, random })
@@ -56,6 +59,8 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     await store.close()
     throw error
   }
+  const place = { cwd: config?.folder ?? home, env: options.environment ?? {}, codeCache: homePaths(home).codeCache }
+  const agents = config === undefined ? new Map() : openAgents(config, { store, clock, random, warn, place })
   return {
     home,
     store,
@@ -63,8 +68,21 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     random,
     leaseMs,
     backlog,
+    agents: [...agents.keys()],
     registerWorker: (kind, own) =>
-      registerThisProcess({ store, clock, random, home, kind, leaseMs, limits, warn, graceMs: LIMITS.graceMs, ...own }),
+      registerThisProcess({
+        store,
+        clock,
+        random,
+        home,
+        kind,
+        leaseMs,
+        limits,
+        warn,
+        agents,
+        graceMs: LIMITS.graceMs,
+        ...own,
+      }),
     async close() {
       await rememberSeen(home, store).catch((error: unknown) => warn(describeError(error)))
       await store.close()

@@ -91,4 +91,6 @@ export const LIMITS = {
   retryAfterMs: 8 * 86_400_000,
   /** After a rate limit the calls that waited follow each other at this distance: a provider says no faster than that. */
   quotaSpacingMs: 500,
+  /** And for at least this long, though the first one succeeded: runs that were parked are woken a little later. */
+  quotaRecoveryMs: 10_000,
 } as const

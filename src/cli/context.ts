@@ -2,9 +2,9 @@ import type { Command } from 'commander'
 
 import { createRuntime } from '../runtime.ts'
 import type { Runtime } from '../runtime.ts'
-import { readConfig } from './config.ts'
 import { readEnvironment } from './environment.ts'
 import type { Environment } from './environment.ts'
+import { findConfig } from './find-config.ts'
 import { makeOutput } from './output.ts'
 import type { Output } from './output.ts'
 
@@ -19,6 +19,7 @@ interface GlobalFlags {
   readonly home?: string
   readonly store?: string
   readonly config?: string
+  readonly trust?: boolean
   readonly json?: boolean
   readonly acceptRestore?: boolean
 }
@@ -28,15 +29,14 @@ export async function withRuntime(command: Command, work: (context: Context) => 
   const flags = command.optsWithGlobals<GlobalFlags>()
   const output = makeOutput(flags.json === true)
   const environment = readEnvironment(flags)
-  const { leaseMs, capacity, backlog } = readConfig(flags.config, environment.configFolder)
+  const config = await findConfig(flags, environment.configFolder, output.note)
   const runtime = await createRuntime({
     home: environment.home,
     warn: output.note,
     acceptRestore: flags.acceptRestore === true,
     ...(environment.store === undefined ? {} : { store: environment.store }),
-    ...(leaseMs === undefined ? {} : { leaseMs }),
-    ...(capacity === undefined ? {} : { capacity }),
-    ...(backlog === undefined ? {} : { backlog }),
+    ...(config === undefined ? {} : { config }),
+    environment: environment.variables,
   })
   try {
     return await work({ environment, runtime, output })

@@ -5,6 +5,7 @@ import { addDoctor } from './doctor.ts'
 import { EXIT, exitCodeOf } from './exit-code.ts'
 import { addRun } from './run.ts'
 import { addRuns } from './runs.ts'
+import { addSend } from './send.ts'
 import { addStatus } from './status.ts'
 import { addThreads } from './threads.ts'
 import { addUp } from './up.ts'
@@ -22,11 +23,12 @@ export function makeProgram(setExit: SetExit): Command {
       'where durable facts live: sqlite:PATH or postgres://… (default: HOLDFAST_STORE, or a file in the home folder)',
     )
     .option('--config <file>', 'the configuration to use')
+    .option('--trust', 'use the configuration that is found in the working folder')
     .option('--json', 'one JSON value on standard output, nothing else there')
     .option('--accept-restore', 'go on with a database that was restored from an older backup')
     .option('--stack', 'show where in the code an unexpected error came from')
     .showHelpAfterError('(holdfast help shows the commands)')
-  for (const add of [addUp, addRun, addRuns, addThreads, addStatus, addDoctor]) add(program, setExit)
+  for (const add of [addUp, addRun, addSend, addRuns, addThreads, addStatus, addDoctor]) add(program, setExit)
   return inherited(program)
 }
 

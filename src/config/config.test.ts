@@ -106,7 +106,7 @@ const tool = (more: object) => JSON.stringify({ tools: { t: { ...LEDGER_APPEND, 
 const rule = (more: object) => JSON.stringify({ policy: [more] })
 
 test.each([
-  ['{ "agents": { "a": { "model": "a/b", "tools": ["shel"] } } }', '1:47: "agents.a.tools[0]" names the tool "shel"'],
+  ['{ "agents": { "a": { "model": "a/b", "tools": ["shel"] } } }', '1:48: "agents.a.tools[0]" names the tool "shel"'],
   ['{ "agents": { "a": { "model": "gpt" } } }', '"agents.a.model" is not the name of a model'],
   ['{ "agents": { "a": {} } }', '1:15: "agents.a.model" is missing, and so is "command"'],
   ['{ "agents": { "a": { "command": "claude" } } }', '"agents.a.command" must be a list of a program'],

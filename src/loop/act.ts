@@ -1,6 +1,5 @@
-import { findAction } from '../actions/action.ts'
+import { findAction, isSettled } from '../actions/action.ts'
 import type { Action } from '../actions/action.ts'
-import { isSettled } from '../actions/action.ts'
 import { restartAction, settleAction, startAction } from '../actions/perform.ts'
 import type { Settlement } from '../actions/perform.ts'
 import type { Clock } from '../base/clock.ts'

@@ -1,5 +1,5 @@
-import type { Action } from '../actions/action.ts'
 import { actionsOfEntry } from '../actions/action.ts'
+import type { Action } from '../actions/action.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { ThreadId } from '../base/ids.ts'
 import type { Transition } from '../store/transition.ts'
@@ -52,10 +52,10 @@ export function* readSession(threadId: ThreadId): Transition<Session> {
   const session = new Session(thread?.generation ?? 1)
   const entries = yield* conversationOf.single(threadId, session.generation)
   for (const [index, entry] of entries.entries()) {
-    if (entry.kind === 'user') session.show(String(entry.body.text ?? ''))
+    if (entry.kind === 'user') session.show(wordsOf(entry.body))
     else {
       const calls = (entry.body.toolCalls ?? []) as readonly ToolCall[]
-      session.reply(String(entry.body.text ?? ''), calls)
+      session.reply(wordsOf(entry.body), calls)
       const actions = calls.length === 0 ? [] : yield* actionsOfEntry.single(entry.seq)
       if (index === entries.length - 1) session.open = actions
       else session.answer(actions)
@@ -63,6 +63,9 @@ export function* readSession(threadId: ThreadId): Transition<Session> {
   }
   return session
 }
+
+/** Written by `recordTurn`, so it has a text. */
+const wordsOf = ({ text }: Readonly<Record<string, unknown>>): string => (typeof text === 'string' ? text : '')
 
 /** In words for the model: what happened, what certainly did not, what nobody knows. */
 export function resultMessage(action: Action): ModelMessage {

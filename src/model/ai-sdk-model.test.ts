@@ -22,14 +22,14 @@ const request: ModelRequest = {
 const usage = { inputTokens: { total: 12 }, outputTokens: { total: 3 } }
 const finish = (unified: string): SdkPart => ({ type: 'finish', usage, finishReason: { unified } })
 
-function modelSaying(parts: readonly SdkPart[], failure?: unknown) {
+function modelSaying(parts: readonly SdkPart[], failure?: Error) {
   const calls: SdkCall[] = []
   const sdk = {
     specificationVersion: 'v4',
     async doStream(call: SdkCall) {
       calls.push(call)
       if (failure !== undefined) throw failure
-      return { stream: ReadableStream.from(parts) as unknown as ReadableStream<SdkPart> }
+      return { stream: ReadableStream.from(parts) }
     },
   }
   return { calls, model: aiSdkModel(sdk, { id: 'a/b', quota: 'a', clock: new FakeClock() }) }

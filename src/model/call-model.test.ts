@@ -75,7 +75,7 @@ test('a wait of 60 s is waited out, a longer one parks until what was told [R6] 
   expect(await store.read(blockedQuotas)).toMatchObject([{ quota: 'test', blockedUntil: asked[1]! + 61_000 }])
   expect(await callers.call(store, model)).toMatchObject({ kind: 'park', until: asked[1]! + 61_000 })
   expect(asked).toHaveLength(2)
-  clock.advance(61_000)
+  clock.advance(61_000 + LIMITS.quotaRecoveryMs)
   expect(await callers.call(store, model)).toMatchObject({ kind: 'replied' })
   expect(await store.read(blockedQuotas)).toEqual([])
 })

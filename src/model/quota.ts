@@ -10,7 +10,7 @@ import type { Transition } from '../store/transition.ts'
  * A rate limit is a fact about the account, not about the call that met it: it is stored, and every run and process on
  * that account waits until the same instant, also after a restart.
  *
- *   no row ──blocked──▶ blocked ──its instant comes──▶ unproven ──a call succeeds──▶ no row
+ *   no row ──blocked──▶ blocked ──its instant comes──▶ unproven ──a call succeeds, a while later──▶ no row
  *                        ▲  └─ longer, never shorter      │
  *                        └────────a call is refused───────┘
  *
@@ -94,11 +94,13 @@ export const blockQuota = single((quota: string, afterMs: number, reason: string
 )
 
 /**
- * A call that came after this block went through, so it is over. A call from before it proves nothing, and holds no
- * slot of it.
+ * A call that came after this block went through, so it is over; a call from before it proves nothing, and holds no slot
+ * of it. The file is kept up for a while all the same: were it dissolved at once, everyone who wakes after the probe's
+ * success would go at the same time (test/model/quota.test.ts).
  */
 export const quotaSucceeded = single((quota: string, slot: Slot) =>
-  run(sql`delete from quotas where quota = ${quota} and blocked_until = ${slot.blockedUntil}`),
+  run(sql`delete from quotas where quota = ${quota} and blocked_until = ${slot.blockedUntil}
+    and blocked_until <= ${now} - ${LIMITS.quotaRecoveryMs}`),
 )
 
 export const blockedQuotas = single(() =>

@@ -19,6 +19,7 @@ export async function tryModel(
   { signal, onText }: ModelCallOptions,
 ): Promise<Tried> {
   const stop = new AbortController()
+  // Not with the ModelError itself: an adapter that passes it on would pass over what the call had cost.
   const forget = clock.after(LIMITS.modelTryMs, () => stop.abort(tooSlow()))
   const either = AbortSignal.any([signal, stop.signal])
   // Once it was stopped, a deaf model may go on talking; nobody hears it.
@@ -28,7 +29,7 @@ export async function tryModel(
     const reply = await orLeftBehind(clock, model.generate(request, options), either)
     return signal.aborted ? { kind: 'cancelled', usage: reply.usage } : { kind: 'replied', reply, usage: reply.usage }
   } catch (cause) {
-    const error = stop.signal.aborted ? (stop.signal.reason as ModelError) : asModelError(cause)
+    const error = stop.signal.aborted ? tooSlow() : asModelError(cause)
     const usage = cause instanceof ModelError ? (cause.usage ?? NO_USAGE) : NO_USAGE
     return signal.aborted ? { kind: 'cancelled', usage } : { kind: 'failed', error, usage }
   } finally {

@@ -104,6 +104,8 @@ function* knownMessage({ threadId, generation, key }: NewMessage): Transition<Me
   )
 }
 
+export const findMessage = single((id: string) => first(messageRow, sql`select * from messages where id = ${id}`))
+
 /** What waits in an inbox, oldest first. */
 export const pendingMessages = single((threadId: ThreadId, limit: number) =>
   all(

@@ -64,12 +64,11 @@ test('unknown keywords are ignored', () => {
   )
 })
 
-test('gigantic, endless and unspeakable arguments are refused in words', () => {
+test('gigantic and unspeakable arguments are refused in words', () => {
   const size = TOOL_LIMITS.inputBytes
   expect(wrong({ entry: 'x'.repeat(size) }, { type: 'object' })).toContain(`at most ${size}`)
   expect(wrong({ entry: 'x'.repeat(size - 20) }, { type: 'object' })).toBe('nothing')
   expect(wrong({ entry: '\ud800' }, { type: 'object' })).toContain('cannot be written as JSON')
-  expect(wrong(JSON.parse(`${'['.repeat(50_000)}${']'.repeat(50_000)}`), {})).toContain('cannot be written as JSON')
 })
 
 test.each([

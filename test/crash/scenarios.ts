@@ -16,7 +16,6 @@ import { claimRun } from '../../src/runs/claim.ts'
 import type { Claimant } from '../../src/runs/claim.ts'
 import { finishRun, keepLateResult } from '../../src/runs/finish.ts'
 import type { Outcome } from '../../src/runs/finish.ts'
-import { parkRun, resumeRun } from '../../src/runs/park.ts'
 import {
   abandonReserved,
   disownRun,
@@ -32,7 +31,7 @@ import { submitRun } from '../../src/runs/submit.ts'
 import type { Submission } from '../../src/runs/submit.ts'
 import { restartAction, settleAction, startAction } from '../../src/actions/perform.ts'
 import type { Settlement } from '../../src/actions/perform.ts'
-import { resumeDue } from '../../src/runs/park.ts'
+import { parkRun, resumeDue, resumeRun } from '../../src/runs/park.ts'
 import { sendMessage, wakeThread } from '../../src/runs/send.ts'
 import type { Sending } from '../../src/runs/send.ts'
 import { recordTurn } from '../../src/runs/turn.ts'
@@ -363,18 +362,17 @@ const sending = (key: string): Sending => ({
 /** A run of an agent, claimed, with a message in its inbox. */
 async function talking({ store }: World) {
   const sent = await store.apply(sendMessage, sending('first'))
-  const claim = await store.apply(claimRun, {
+  const claimed = await store.apply(claimRun, {
     workerId: await addWorker(store),
     leaseMs: LEASE_MS,
     limits: {},
     attempt: newAttempt(),
     agents: ['clerk'],
   })
-  if (claim === undefined) throw new Error('nothing to claim')
+  if (claimed === undefined) throw new Error('nothing to claim')
   return {
-    claim,
     messageId: sent.message.id,
-    ref: { id: claim.attempt.id, runId: claim.run.id, fence: claim.run.fence },
+    ref: { id: claimed.attempt.id, runId: claimed.run.id, fence: claimed.run.fence },
   }
 }
 

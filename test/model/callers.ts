@@ -48,7 +48,7 @@ export class Callers {
   readonly clock = new FakeClock()
   readonly warnings: string[] = []
   readonly waits: number[] = []
-  readonly #due = new Set<number>()
+  readonly #due = new Set<{ readonly at: number }>()
   #active = 0
 
   readonly #counted: Clock = {
@@ -56,7 +56,7 @@ export class Callers {
     monotonicMs: () => this.clock.monotonicMs(),
     after: (ms, callback, options) => {
       if (options?.ref !== true) return this.clock.after(ms, callback)
-      const due = this.clock.monotonicMs() + ms + this.#due.size * 1e-6
+      const due = { at: this.clock.monotonicMs() + ms }
       this.#due.add(due)
       this.waits.push(ms)
       const over = () => this.#due.delete(due)
@@ -98,8 +98,8 @@ export class Callers {
   async #oneStep(isOver: () => boolean): Promise<void> {
     await this.allWait()
     if (isOver()) return
-    const next = Math.min(...this.#due) - this.clock.monotonicMs()
-    this.clock.advance(Number.isFinite(next) ? Math.max(Math.ceil(next), 0) : 1)
+    const next = Math.min(...[...this.#due].map(({ at }) => at)) - this.clock.monotonicMs()
+    this.clock.advance(Number.isFinite(next) ? Math.max(next, 0) : 1)
     await pause(0)
   }
 }

@@ -162,7 +162,7 @@ test('a row that another session has locked is waited for, and given up and star
   await neighbour.query('begin')
   await neighbour.query(`select * from ${schema}.breakers for update`)
   const answer = store.apply(impatient)
-  await again.promise
+  await Promise.race([again.promise, answer])
   await neighbour.query('rollback')
   expect(await answer).toBe(2)
 })

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -144,41 +144,4 @@ export async function until<T>(what: string, look: () => Promise<T | undefined>)
   }
 }
 
-interface Process {
-  readonly pid: number
-  readonly command: string
-}
-
-/** Living processes that carry this text in their environment: what a run left behind, however it forked. */
-export function processesWith(text: string): Process[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map((name) => readProcess(Number(name), text))
-    .filter((found) => found !== undefined)
-}
-
-function readProcess(pid: number, text: string): Process | undefined {
-  try {
-    if (!readFileSync(`/proc/${pid}/environ`, 'utf8').includes(text)) return undefined
-    if (/^\d+ \(.*\) [ZX]/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))) return undefined
-    return { pid, command: readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim() }
-  } catch {
-    return undefined
-  }
-}
-
-/** The supervisors of commands under this home folder. */
-export function supervisorsOf(home: string): Process[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map((name) => ({ pid: Number(name), command: commandLine(name) }))
-    .filter(({ command }) => command.includes('supervisor-main') && command.includes(home))
-}
-
-function commandLine(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
-  } catch {
-    return ''
-  }
-}
+export { processesWith, supervisorsOf } from './processes.ts'

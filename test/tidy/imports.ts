@@ -27,16 +27,18 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   workspace: ['base', 'store', 'events', 'runs', 'processes', 'loop'],
 
   // A process that carries runs out: it drives the nouns and the adapters, and has no SQL of its own.
-  workers: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS],
+  workers: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'config'],
+  // What a person wrote down, read and checked.
+  config: ['base', 'loop', 'tools'],
 
-  'runtime.ts': ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'workers'],
-  'index.ts': ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'workers', 'runtime.ts'],
+  'runtime.ts': ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'workers', 'config'],
+  'index.ts': ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'workers', 'config', 'runtime.ts'],
 
   // Doors: no rules of their own, and no SQL (below).
   server: ['base', 'store', ...NOUNS, 'runtime.ts'],
   hooks: ['base', 'store', ...NOUNS, 'runtime.ts'],
   mcp: ['base', 'store', ...NOUNS, 'runtime.ts'],
-  cli: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'workers', 'runtime.ts', 'server', 'hooks', 'mcp'],
+  cli: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'workers', 'config', 'runtime.ts', 'server', 'hooks', 'mcp'],
 
   testing: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'runtime.ts'],
 }

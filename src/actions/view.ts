@@ -1,0 +1,39 @@
+import type { Action } from './action.ts'
+
+const iso = (instant: number) => new Date(instant).toISOString()
+
+/** The public JSON form of an action. */
+export function viewAction(action: Action) {
+  const {
+    id,
+    runId,
+    tool,
+    effect,
+    input,
+    signature,
+    state,
+    decision,
+    settledBy,
+    repeatOf,
+    result,
+    error,
+    startedAt,
+    settledAt,
+  } = action
+  return {
+    id,
+    runId,
+    tool,
+    effect,
+    input,
+    signature,
+    state,
+    ...(decision === null ? {} : { decision: { ...decision, at: iso(action.createdAt) } }),
+    ...(settledBy === null ? {} : { settledBy }),
+    ...(repeatOf === null ? {} : { repeatOf }),
+    ...(result === null ? {} : { result }),
+    ...(error === null ? {} : { error }),
+    ...(startedAt === null ? {} : { startedAt: iso(startedAt) }),
+    ...(settledAt === null ? {} : { settledAt: iso(settledAt) }),
+  }
+}

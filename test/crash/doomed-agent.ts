@@ -1,0 +1,55 @@
+/**
+ * A daemon with an agent that kills itself with SIGKILL at the nth point of its store; or, given a number of
+ * milliseconds, so long after that point, together with the supervisors of the actions that are under way then. Prints
+ * `survived` when all was done.
+ *
+ *   node doomed-agent.ts STORE_PATH HOME CONFIG NTH [AFTER_MS]
+ */
+import { loadConfig } from '../../src/config/load.ts'
+import { systemClock as clock } from '../../src/base/clock.ts'
+import { systemRandomness as random } from '../../src/base/ids.ts'
+import { countRuns } from '../../src/runs/run.ts'
+import { openSqliteStore } from '../../src/store/sqlite/store.ts'
+import { openAgents } from '../../src/workers/open-agents.ts'
+import { registerThisProcess } from '../../src/workers/worker.ts'
+import { supervisorsOf } from '../support/processes.ts'
+
+const [, , path = '', home = '', configPath = '', nth = '0', afterMs] = process.argv
+let points = 0
+const probe = () => {
+  points += 1
+  if (points !== Number(nth)) return
+  if (afterMs === undefined) process.kill(process.pid, 'SIGKILL')
+  setTimeout(() => {
+    for (const { pid } of supervisorsOf(home)) process.kill(pid, 'SIGKILL')
+    process.kill(process.pid, 'SIGKILL')
+  }, Number(afterMs))
+}
+
+const warn = (message: string) => void process.stderr.write(`${message}\n`)
+const config = await loadConfig(configPath)
+const store = await openSqliteStore({ path, clock, random, probe })
+const place = { cwd: config.folder, env: process.env, codeCache: `${home}/cache` }
+const agents = openAgents(config, { store, clock, random, warn, place })
+const options = {
+  store,
+  clock,
+  random,
+  home,
+  warn,
+  agents,
+  leaseMs: 15_000,
+  limits: {},
+  concurrency: 2,
+  graceMs: 1_000,
+}
+const worker = await registerThisProcess({ ...options, kind: 'daemon' })
+await worker.start()
+for (;;) {
+  const open = (await store.read(countRuns)).filter(({ state }) => ['queued', 'running', 'parked'].includes(state))
+  if (open.length === 0) break
+  await new Promise((resolve) => setTimeout(resolve, 10))
+}
+await worker.drain(0)
+await store.close()
+process.stdout.write(`survived ${points} points\n`)
