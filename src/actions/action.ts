@@ -65,6 +65,10 @@ export const actionsOfRun = single((runId: RunId) =>
   all(actionRow, sql`select * from actions where run_id = ${runId} order by entry_seq, ordinal`),
 )
 
+export const actionsOfThread = single((threadId: ThreadId) =>
+  all(actionRow, sql`select * from actions where thread_id = ${threadId} order by entry_seq, ordinal`),
+)
+
 /** Those of one reply of the model, in its order. */
 export const actionsOfEntry = single((entrySeq: number) =>
   all(actionRow, sql`select * from actions where entry_seq = ${entrySeq} order by ordinal`),

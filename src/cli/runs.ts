@@ -1,6 +1,7 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
 
+import { viewAction } from '../actions/view.ts'
 import { formatDuration } from '../base/duration.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { newAttemptId } from '../base/ids.ts'
@@ -11,9 +12,10 @@ import { cancelRun } from '../runs/cancel.ts'
 import { disownRun, heldAttempts } from '../runs/recover.ts'
 import { RUN_STATES, isTerminal, listRuns } from '../runs/run.ts'
 import type { Run, RunState } from '../runs/run.ts'
-import { readWholeRun, viewRun } from '../runs/view.ts'
+import { readWholeRun, viewRun, viewStep } from '../runs/view.ts'
 import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
+import { describeTurns } from './conversation.ts'
 import { showEvents } from './events.ts'
 import type { EventFlags } from './events.ts'
 import { EXIT } from './exit-code.ts'
@@ -111,9 +113,10 @@ async function show({ runtime, output }: Context, given: string): Promise<number
   const { id } = await theRun(runtime.store, given)
   const whole = await runtime.store.read(readWholeRun, id)
   if (whole === undefined) throw new HoldfastError('not-found/run', `there is no run "${given}"`)
-  const { run, late, attempts } = whole
-  const value = { ...viewRun(run, late), attempts: attempts.map(viewAttempt) }
-  output.result(value, () => describeRun(run, attempts, late.length))
+  const { run, late, attempts, entries, actions } = whole
+  const turns = run.request.kind === 'agent' ? { steps: entries.map(viewStep), actions: actions.map(viewAction) } : {}
+  const value = { ...viewRun(run, late), attempts: attempts.map(viewAttempt), ...turns }
+  output.result(value, () => [describeRun(run, attempts, late.length), ...describeTurns(entries, actions)].join('\n\n'))
   return EXIT.done
 }
 

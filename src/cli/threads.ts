@@ -1,12 +1,16 @@
 import type { Command } from 'commander'
 
+import { actionsOfThread } from '../actions/action.ts'
+import { viewAction } from '../actions/view.ts'
 import { LIMITS } from '../base/limits.ts'
 import { listRuns } from '../runs/run.ts'
-import { viewRun } from '../runs/view.ts'
+import { viewRun, viewStep } from '../runs/view.ts'
+import { conversationOf } from '../threads/conversation.ts'
 import { listThreads } from '../threads/thread.ts'
 import type { Thread } from '../threads/thread.ts'
 import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
+import { describeTurns } from './conversation.ts'
 import { EXIT } from './exit-code.ts'
 import { theThread } from './find.ts'
 import type { SetExit } from './main.ts'
@@ -45,8 +49,12 @@ async function list({ runtime, output }: Context): Promise<number> {
 async function show({ runtime, output }: Context, given: string): Promise<number> {
   const thread = await theThread(runtime.store, given)
   const runs = await runtime.store.read(listRuns, { threadId: thread.id, limit: LIMITS.page })
+  const entries = await runtime.store.read(conversationOf, thread.id, thread.generation)
+  const actions = await runtime.store.read(actionsOfThread, thread.id)
   const now = runtime.clock.now()
-  output.result({ ...viewThread(thread), runs: runs.map((run) => viewRun(run)) }, () =>
+  const conversation =
+    entries.length === 0 ? {} : { conversation: entries.map(viewStep), actions: actions.map(viewAction) }
+  output.result({ ...viewThread(thread), runs: runs.map((run) => viewRun(run)), ...conversation }, () =>
     [
       `thread:  ${thread.id}`,
       `agent:   ${thread.agent}`,
@@ -58,6 +66,7 @@ async function show({ runtime, output }: Context, given: string): Promise<number
             ['RUN', 'STATE', 'CREATED', 'COMMAND'],
             runs.map((run) => [run.id, run.state, ago(run.createdAt, now), commandLine(run)]),
           ),
+      ...describeTurns(entries, actions).map((text) => `\n${text}`),
     ].join('\n'),
   )
   return EXIT.done

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 
-import { Callers, modelOf, replyOf, side, turn, withQuotas } from '../../test/model/callers.ts'
+import { Callers, modelOf, replyOf, side, turn } from '../../test/model/callers.ts'
 import { LIMITS } from '../base/limits.ts'
 import { openSqliteStore } from '../store/sqlite/store.ts'
 import { errorOfResponse, ModelError } from './model-error.ts'
@@ -8,7 +8,7 @@ import { blockedQuotas, blockQuota } from './quota.ts'
 
 async function setUp() {
   const callers = new Callers()
-  const store = await withQuotas(await openSqliteStore({ path: ':memory:', clock: callers.clock }))
+  const store = await openSqliteStore({ path: ':memory:', clock: callers.clock })
   onTestFinished(() => store.close())
   return { callers, store, clock: callers.clock }
 }

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 
 import { codeOfStatus, errorOfResponse, isRetried, ModelError, parseRetryAfter } from './model-error.ts'
 
@@ -23,13 +23,36 @@ describe('Retry-After', () => {
     expect(parseRetryAfter(new Headers(headers as Record<string, string>), NOW)).toBe(expected)
   })
 
-  test.each(['', '   ', '0', '0.0', '-5', 'soon', '1e3', '0x10', 'NaN', 'Infinity', '5 apples', '5, 5'])(
-    '"%s" says nothing [R6]',
-    (value) => {
-      expect(parseRetryAfter({ 'retry-after': value }, NOW)).toBeUndefined()
-      expect(parseRetryAfter({ 'retry-after-ms': value }, NOW)).toBeUndefined()
-    },
-  )
+  test.each([
+    '',
+    '   ',
+    '0',
+    '0.0',
+    '-5',
+    'soon',
+    '1e3',
+    '0x10',
+    'NaN',
+    'Infinity',
+    '5 apples',
+    '5, 5',
+    'soon 2099',
+    '2099-01-01T00:00:00Z',
+  ])('"%s" says nothing [R6]', (value) => {
+    expect(parseRetryAfter({ 'retry-after': value }, NOW)).toBeUndefined()
+    expect(parseRetryAfter({ 'retry-after-ms': value }, NOW)).toBeUndefined()
+  })
+
+  test('a date without a zone is GMT, wherever this machine stands [R6]', () => {
+    const zone = process.env['TZ']
+    process.env['TZ'] = 'America/New_York'
+    onTestFinished(() => {
+      if (zone === undefined) delete process.env['TZ']
+      else process.env['TZ'] = zone
+    })
+    expect(new Date(NOW).getHours()).toBe(7)
+    expect(parseRetryAfter({ 'retry-after': 'Sun Nov 15 12:00:09 2026' }, NOW)).toBe(9_000)
+  })
 
   test('a date that is over, no date, and no header say nothing [R6]', () => {
     expect(parseRetryAfter({ 'retry-after': 'Sun, 15 Nov 2026 11:59:59 GMT' }, NOW)).toBeUndefined()

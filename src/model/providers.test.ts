@@ -38,7 +38,10 @@ test.each([
   const project = install('@ai-sdk/openai-compatible', 'createOpenAICompatible')
   const model = await openModel(id, project, { apiKey: 'k' })
   expect(model).toMatchObject({ id, quota: `openai-compatible:${baseURL}` })
-  const told = JSON.stringify({ settings: { name: model.quota, apiKey: 'k', baseURL }, model: name })
+  const told = JSON.stringify({
+    settings: { name: model.quota, includeUsage: true, apiKey: 'k', baseURL },
+    model: name,
+  })
   await expect(model.generate(request, { signal })).rejects.toThrow(told)
 })
 

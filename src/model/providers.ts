@@ -43,8 +43,9 @@ export async function openModel(id: string, folder: string, options: OpenModelOp
   if (path !== undefined) return scriptedModel(resolve(folder, path), { id, clock })
   const { provider, model, quota, ...address } = readId(id)
   const create = await loadProvider(provider, folder)
-  const named = provider === 'openai-compatible' ? { name: quota } : {}
-  return aiSdkModel(create({ ...named, ...settings, ...address })(model), { id, quota, clock })
+  // Such a server tells the cost of a stream only when it is asked to.
+  const compatible = provider === 'openai-compatible' ? { name: quota, includeUsage: true } : {}
+  return aiSdkModel(create({ ...compatible, ...settings, ...address })(model), { id, quota, clock })
 }
 
 function readId(id: string): Named {

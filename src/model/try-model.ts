@@ -20,7 +20,7 @@ export async function tryModel(
 ): Promise<Tried> {
   const stop = new AbortController()
   // Not with the ModelError itself: an adapter that passes it on would pass over what the call had cost.
-  const forget = clock.after(LIMITS.modelTryMs, () => stop.abort(tooSlow()))
+  const forget = clock.after(LIMITS.modelTryMs, () => stop.abort())
   const either = AbortSignal.any([signal, stop.signal])
   // Once it was stopped, a deaf model may go on talking; nobody hears it.
   const say = onText && ((delta: string) => void (either.aborted || onText(delta)))

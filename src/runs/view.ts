@@ -1,6 +1,10 @@
 import type { RunId } from '../base/ids.ts'
 import type { Event } from '../events/event.ts'
 import type { Transition } from '../store/transition.ts'
+import { actionsOfRun } from '../actions/action.ts'
+import type { Action } from '../actions/action.ts'
+import { entriesOfRun } from '../threads/conversation.ts'
+import type { Entry } from '../threads/conversation.ts'
 import { attemptsOf } from './attempt.ts'
 import type { Attempt } from './attempt.ts'
 import { findRun, lateResultsOf } from './run.ts'
@@ -86,14 +90,36 @@ export const viewEvent = ({ seq, at, type, threadId, runId, data }: Event): Even
   data,
 })
 
+export interface WholeRun {
+  readonly run: Run
+  readonly late: readonly LateResult[]
+  readonly attempts: readonly Attempt[]
+  /** What a model was shown and said in this run. */
+  readonly entries: readonly Entry[]
+  readonly actions: readonly Action[]
+}
+
 /** A run with everything that belongs to it, from one snapshot. */
-export function* readWholeRun(
-  id: RunId,
-): Transition<{ run: Run; late: LateResult[]; attempts: Attempt[] } | undefined> {
+export function* readWholeRun(id: RunId): Transition<WholeRun | undefined> {
   const run = yield* findRun.single(id)
   if (run === undefined) return undefined
-  return { run, late: yield* lateResultsOf.single(id), attempts: yield* attemptsOf.single(id) }
+  return {
+    run,
+    late: yield* lateResultsOf.single(id),
+    attempts: yield* attemptsOf.single(id),
+    entries: yield* entriesOfRun.single(id),
+    actions: yield* actionsOfRun.single(id),
+  }
 }
+
+/** A model call of a run, as the public JSON has it. */
+export const viewStep = ({ seq, kind, body, createdAt, inputTokens, outputTokens, costMicrousd }: Entry) => ({
+  seq,
+  kind,
+  ...body,
+  at: iso(createdAt),
+  ...(kind === 'assistant' ? { usage: { inputTokens, outputTokens, costUsd: costMicrousd / 1_000_000 } } : {}),
+})
 
 /** A key only where there is a value: what is unknown is absent in JSON, not null. */
 function optional<K extends string, T>(key: K, value: T | null | undefined): { readonly [P in K]?: T } {

@@ -30,6 +30,7 @@ export interface CommandToolDefinition {
   readonly repeat: 'once' | 'each'
   readonly command: Argv
   readonly probe?: Argv
+  /** Ends what runs elsewhere. Without it, what the command began in a container or over ssh is beyond our reach (R4). */
   readonly stop?: Argv
   readonly idempotent: boolean
   readonly timeoutMs: number
@@ -50,7 +51,9 @@ export function commandTool(name: string, definition: CommandToolDefinition, pla
     validate: (input) => validateInput(inputSchema, input),
     perform: (input, context) => perform(machine, input, context),
     recover: (context) => recover(machine, context),
-    ...(probe === undefined ? {} : { probe: (input, context) => askWorld(machine, probe, input, context) }),
+    ...(probe === undefined
+      ? {}
+      : { probe: (input, context) => askWorld(machine, probe, input, context).catch(noAnswer) }),
   }
 }
 
@@ -122,6 +125,9 @@ async function stopElsewhere({ definition, place }: Machine, context: ToolContex
 }
 
 type ProbeAnswer = ToolOutcome | { readonly kind: 'unknown' }
+
+/** A question that could not be asked leaves the doubt as it is, too. */
+const noAnswer = (): ProbeAnswer => ({ kind: 'unknown' })
 
 async function askWorld(machine: Machine, argv: Argv, input: unknown, context: ToolContext): Promise<ProbeAnswer> {
   const { folder, name } = await newProbeFolder(context.folder)

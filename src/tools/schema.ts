@@ -58,7 +58,7 @@ const IS: Readonly<Record<string, (value: unknown) => boolean>> = {
 const ARTICLES: Readonly<Record<string, string>> = { null: 'null', integer: 'a whole number', boolean: 'true or false' }
 const named = (type: string) => ARTICLES[type] ?? (/^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`)
 
-export const typeOf = (value: unknown): string =>
+const typeOf = (value: unknown): string =>
   value === null ? 'null' : Array.isArray(value) ? 'array' : value === undefined ? 'nothing' : typeof value
 
 const at = (path: string, what: string) => `${path === '' ? 'the arguments' : path}: ${what}`

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { resolve } from 'node:path'
 import { describeError, HoldfastError } from '../base/errors.ts'
 import { errorCode } from '../base/files.ts'
 import type { ToolContext, ToolOutcome } from '../loop/ports.ts'
@@ -50,6 +51,7 @@ export interface Start {
   readonly mark: string
   readonly argv: Argv
   readonly timeoutMs: number
+  /** Relative to the place's own. */
   readonly cwd?: string
   readonly stdin?: StartOptions['stdin']
 }
@@ -62,7 +64,8 @@ export async function runCommand(
   signal = context.signal,
 ): Promise<Outcome> {
   if (signal.aborted) return { kind: 'never-started' }
-  const { mark, argv, timeoutMs, cwd = place.cwd } = start
+  const { mark, argv, timeoutMs } = start
+  const cwd = resolve(place.cwd, start.cwd ?? '.')
   const grace = place.graceMs === undefined ? {} : { graceMs: place.graceMs }
   const spec: CommandSpec = { argv, cwd, mark, timeoutMs, env: commandEnvironment(place.env, context), ...grace }
   const cache = place.codeCache === undefined ? {} : { codeCache: place.codeCache }

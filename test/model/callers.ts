@@ -4,13 +4,7 @@ import type { Clock } from '../../src/base/clock.ts'
 import type { LanguageModel, ModelReply, ModelRequest } from '../../src/loop/ports.ts'
 import { callModel } from '../../src/model/call-model.ts'
 import type { CallOptions, ModelOutcome } from '../../src/model/call-model.ts'
-import { blockedQuotas } from '../../src/model/quota.ts'
-import { quotas } from '../../src/store/migrations/0003-quotas.ts'
-import { POSTGRES, SQLITE } from '../../src/store/migrations/migration.ts'
-import { raw } from '../../src/store/sql.ts'
 import type { Store } from '../../src/store/store.ts'
-import { run } from '../../src/store/transition.ts'
-import type { Transition } from '../../src/store/transition.ts'
 import { FakeClock } from '../../src/testing/fake-clock.ts'
 
 export const turn: ModelRequest = { system: '', messages: [], tools: [], replies: 0, purpose: 'turn' }
@@ -102,21 +96,4 @@ export class Callers {
     this.clock.advance(Number.isFinite(next) ? Math.max(next, 0) : 1)
     await pause(0)
   }
-}
-
-/** The table of quotas, where the migration is not yet among those that every store applies. */
-export async function withQuotas(store: Store): Promise<Store> {
-  const present = await store.read(blockedQuotas).then(
-    () => true,
-    () => false,
-  )
-  if (!present) await store.apply(createQuotas, store.engine)
-  return store
-}
-
-function* createQuotas(engine: Store['engine']): Transition<void> {
-  for (const statement of quotas.statements(engine === 'sqlite' ? SQLITE : POSTGRES)) yield* run(raw(statement))
-  // SQLite does not commit a batch that changed no row.
-  yield* run(raw(`insert into quotas values ('x', 0, 0, '')`))
-  yield* run(raw('delete from quotas'))
 }

@@ -6,7 +6,7 @@ import type { LanguageModel } from '../../src/loop/ports.ts'
 import { openModel } from '../../src/model/providers.ts'
 import { blockedQuotas } from '../../src/model/quota.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
-import { Callers, side, turn, withQuotas } from './callers.ts'
+import { Callers, side, turn } from './callers.ts'
 import { httpModel } from './http-model.ts'
 import * as server from './provider-server.ts'
 import type { Behaviour } from './provider-server.ts'
@@ -33,7 +33,7 @@ const adapters: readonly { readonly name: string; readonly open: Open; readonly 
 
 async function setUp(open: Open, behaviours: readonly Behaviour[]) {
   const callers = new Callers()
-  const store = await withQuotas(await openSqliteStore({ path: ':memory:', clock: callers.clock }))
+  const store = await openSqliteStore({ path: ':memory:', clock: callers.clock })
   onTestFinished(() => store.close())
   const provider = await server.providerServer(behaviours)
   const model = await open(provider.url, callers.clock)

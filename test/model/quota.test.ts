@@ -5,14 +5,14 @@ import { errorOfResponse } from '../../src/model/model-error.ts'
 import { blockedQuotas, blockQuota, quotaSucceeded, waitFor } from '../../src/model/quota.ts'
 import { FakeClock } from '../../src/testing/fake-clock.ts'
 import { engines } from '../support/engines.ts'
-import { Callers, modelOf, replyOf, withQuotas } from './callers.ts'
+import { Callers, modelOf, replyOf } from './callers.ts'
 
 const { quotaSpacingMs, quotaRecoveryMs } = LIMITS
 
 describe.each(engines)('a quota on $name', (engine) => {
   async function open(clock = new FakeClock()) {
     const database = await engine.database()
-    const store = await withQuotas(await database.open({ clock }))
+    const store = await database.open({ clock })
     return { database, store, clock }
   }
 
@@ -74,7 +74,18 @@ describe.each(engines)('a quota on $name', (engine) => {
     await store.apply(blockQuota, 'a', 3_000, 'again')
     expect(await store.apply(waitFor, 'a', second.slot)).toMatchObject({ kind: 'wait', waitMs: 3_000, reason: 'again' })
     clock.advance(3_000)
-    expect(await store.apply(waitFor, 'a', second.slot)).toMatchObject({ slot: { blockedUntil: clock.now() } })
+    expect(await store.apply(waitFor, 'a', second.slot)).toMatchObject({ kind: 'go', slot: { at: clock.now() } })
+    expect(await store.apply(waitFor, 'a', second.slot)).toMatchObject({ kind: 'wait', waitMs: quotaSpacingMs })
+  })
+
+  test('that is blocked again for a short while gives no slot twice', async () => {
+    const { store, clock } = await open()
+    await store.apply(blockQuota, 'a', 5_000, 'x')
+    clock.advance(5_000)
+    for (let slot = 0; slot < 10; slot++) await store.apply(waitFor, 'a')
+    await store.apply(blockQuota, 'a', 1_000, 'again')
+    clock.advance(1_000)
+    expect(await store.apply(waitFor, 'a')).toMatchObject({ kind: 'wait', waitMs: 10 * quotaSpacingMs - 1_000 })
   })
 
   test('is cleared by a call that came after the block, not by one from before it', async () => {
@@ -117,7 +128,7 @@ describe.each(engines)('calls on one account, from two processes on $name', (eng
   async function setUp() {
     const callers = new Callers()
     const database = await engine.database()
-    const stores = [await withQuotas(await database.open({ clock: callers.clock }))]
+    const stores = [await database.open({ clock: callers.clock })]
     stores.push(await database.open({ clock: callers.clock }))
     return { callers, clock: callers.clock, database, stores }
   }

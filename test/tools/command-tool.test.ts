@@ -204,6 +204,12 @@ test('a probe gets the same input and key, and every question is asked anew', as
   expect(ledger.entries()).toEqual([`${context.key} a`])
 })
 
+test('a probe that cannot be asked leaves the doubt as it is', async () => {
+  const context = newContext({ folder: '/dev/null/no-folder' })
+  expect(await toolOf({ probe: script('echo') }).probe?.({}, context)).toEqual({ kind: 'unknown' })
+  expect(await toolOf({}).perform({}, context)).toMatchObject({ kind: 'failed' })
+})
+
 test('a probe that hangs is ended with its turn [R3]', async () => {
   const [context, proof] = [newContext(), `${freshFolder()}.ran`]
   const asked = toolOf({ probe: script('touch "$1"; sleep 60 | cat', proof) }).probe?.({}, context)

@@ -31,6 +31,10 @@ test('a folder that is not there has failed, and one that is is used', async () 
   expect(await shell.perform({ command: 'pwd', folder: '/tmp' }, newContext())).toMatchObject({
     result: { stdout: '/tmp\n' },
   })
+  const there = shellTool({ ...place, cwd: '/usr' })
+  expect(await there.perform({ command: 'pwd', folder: 'bin/..' }, newContext())).toMatchObject({
+    result: { stdout: '/usr\n' },
+  })
   expect(await shell.perform({ command: 'pwd', folder: '/no/such' }, newContext())).toEqual({
     kind: 'failed',
     error: 'could not be started: no such folder: /no/such',

@@ -60,6 +60,7 @@ const ledger = (d: Dialect) => [
     unique (entry_seq, ordinal)
   )${d.tableEnd}`,
   `create index actions_by_run on actions (run_id, entry_seq, ordinal)`,
+  `create index actions_by_thread on actions (thread_id, entry_seq, ordinal)`,
   `create index actions_by_signature on actions (run_id, signature)`,
   // Where a tool says once, the database itself lets one action with a signature start in a run.
   `create unique index actions_once on actions (run_id, signature)
