@@ -36,6 +36,8 @@ export const LIMITS = {
   lostGraceShare: 0.15,
   /** A run whose attempts end without ever having started its command is given up after this many. */
   attempts: 5,
+  /** A run that could not be carried out this often, by whichever worker, has met a defect of ours. */
+  recoveries: 20,
   /** Runs that one claim may end because a breaker is open, so that a claim stays a short transaction. */
   refusalsPerClaim: 50,
   /** Queued runs; a caller that gets `capacity/backlog-full` can slow down, a full disk cannot be undone. */

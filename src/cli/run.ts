@@ -126,26 +126,29 @@ async function runHere(context: Context, submission: Submission): Promise<number
   const pipe = brokenPipe()
   const foreground = { ...terminal(output.json, pipe.onBroken), env: environment.variables }
   const worker = await runtime.registerWorker('command', { concurrency: 1, foreground })
-  const stopCancelling = cancelOnSignals(context, submission.id, pipe.broken)
+  const stops = whenToldToStop(pipe.broken)
   try {
     const answer = await runtime.store.apply(submitRun, { ...submission, forWorker: worker.id })
     const { id } = accepted(answer)
-    if (answer.kind === 'submitted') await performHere(context, worker, id)
-    else progress(`the key belongs to ${id}; waiting for its end`)
-    await untilEnded(runtime, id)
+    if (answer.kind === 'existing') progress(`the key belongs to ${id}; waiting for its end`)
+    stops.cancel((by) => cancelHere(context, id, by))
+    await untilDone(context, worker, id)
     return await report(context, id)
   } finally {
-    stopCancelling()
-    await worker.stop()
+    stops.ignore()
+    // What it took over while it waited goes on, and is handed to whoever comes next.
+    await worker.drain(0)
   }
 }
 
-async function performHere({ runtime }: Context, worker: Worker, id: RunId): Promise<void> {
+/** Carries the run out when it is this process's to do, waits when it is another's, and recovers what nobody does. */
+async function untilDone({ runtime }: Context, worker: Worker, id: RunId): Promise<void> {
   let told = false
-  while (!(await worker.perform(id))) {
+  for (;;) {
     const run = await runtime.store.read(findRun, id)
     if (run === undefined || isTerminal(run.state)) return
-    if (!told) progress('waiting for a slot')
+    if (run.state === 'queued' && (await worker.perform(id))) continue
+    if (!told && run.state === 'queued') progress('waiting for a slot')
     told = true
     await untilEnded(runtime, id, 1_000)
     await worker.tend()
@@ -171,18 +174,27 @@ function accepted(answer: Submitted): Run {
   return answer.run
 }
 
-/** Ctrl-C, TERM, a closed terminal and a reader that went away mean the same: cancel, durably, and stop what runs. */
-function cancelOnSignals({ runtime, output }: Context, id: RunId, broken: Promise<void>): () => void {
-  const cancel = (by: string) => {
-    progress('cancelling')
-    runtime.store.apply(cancelRun, id, { by }).catch((error: unknown) => output.note(describeError(error)))
-  }
-  const onSignal = (signal: NodeJS.Signals) => cancel(signal)
+async function cancelHere({ runtime, output }: Context, id: RunId, by: string): Promise<void> {
+  progress('cancelling')
+  await runtime.store.apply(cancelRun, id, { by }).catch((error: unknown) => output.note(describeError(error)))
+}
+
+/**
+ * Ctrl-C, TERM, a closed terminal and a reader that went away mean the same: cancel, durably, and stop what runs. One that
+ * comes before the run is stored is kept until it is.
+ */
+function whenToldToStop(broken: Promise<void>): { cancel(how: (by: string) => Promise<void>): void; ignore(): void } {
+  let told = (_by: string) => {}
+  const first = new Promise<string>((tell) => (told = tell))
+  const onSignal = (signal: NodeJS.Signals) => told(signal)
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
   for (const signal of signals) process.on(signal, onSignal)
-  void broken.then(() => cancel('broken pipe'))
-  return () => {
-    for (const signal of signals) process.off(signal, onSignal)
+  void broken.then(() => told('broken pipe'))
+  return {
+    cancel: (how) => void first.then(how),
+    ignore() {
+      for (const signal of signals) process.off(signal, onSignal)
+    },
   }
 }
 

@@ -94,22 +94,22 @@ async function hasDaemon({ runtime }: Context): Promise<boolean> {
 /** Where no daemon is running, this process carries the run out itself. */
 async function wait(context: Context, messageId: string, first: RunId | undefined): Promise<number> {
   const { runtime } = context
-  if (await hasDaemon(context)) return report(context, await untilTaken(context, messageId))
+  if (await hasDaemon(context)) return report(context, await untilTaken(context, messageId, first))
   const worker = await runtime.registerWorker('command', { concurrency: 1 })
   try {
     progress('no daemon is running; this process carries it out')
     if (first !== undefined) await worker.perform(first)
-    return report(context, await untilTaken(context, messageId))
+    return report(context, await untilTaken(context, messageId, first))
   } finally {
     await worker.drain(0)
   }
 }
 
-async function untilTaken({ runtime }: Context, messageId: string): Promise<Run> {
+async function untilTaken({ runtime }: Context, messageId: string, first: RunId | undefined): Promise<Run> {
   for (;;) {
     const changed = nextChange(runtime, 1_000)
     const message = await runtime.store.read(findMessage, messageId)
-    const taker = message?.consumedByRun ?? undefined
+    const taker = message?.consumedByRun ?? first
     const run = taker === undefined ? undefined : await untilEnded(runtime, taker)
     if (run !== undefined && isTerminal(run.state)) {
       changed.forget()

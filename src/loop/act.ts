@@ -13,9 +13,16 @@ export interface ActPorts {
   readonly store: Store
   readonly clock: Clock
   readonly tools: ReadonlyMap<string, Tool>
-  /** Where a try of an action may leave what must outlive this process. */
-  readonly actionFolder: (mark: string) => string
+  /** Where a try of an action leaves what must outlive this process. */
+  readonly folders: ActionFolders
   readonly onAction: (action: Action) => void
+}
+
+export interface ActionFolders {
+  path(mark: string): string
+  /** Made before the intent is recorded: one that is missing later was removed, and proves nothing. */
+  prepare(mark: string): Promise<void>
+  isThere(mark: string): boolean
 }
 
 /** The run may not go on: it was cancelled, or another worker has it. */
@@ -54,6 +61,7 @@ export async function settleActions(
 async function settleOne(ports: ActPorts, attempt: AttemptRef, action: Action, signal: AbortSignal): Promise<Action> {
   if (isSettled(action.state)) return action
   if (action.state === 'started') return recoverAction(ports, attempt, action, signal)
+  await ports.folders.prepare(markOf(action, action.tries + 1))
   const start = await ports.store.apply(startAction, attempt, action.id)
   if (start.kind === 'refused') throw new Stopped(start.why)
   if (start.kind === 'settled') return start.action
@@ -84,7 +92,7 @@ async function recoverAction(
   if (tool === undefined)
     return settle(ports, action, { kind: 'in-doubt', error: 'its tool is not there any more' }, 'nobody')
   const context = contextOf(ports, action, tool, signal)
-  const left = tool.recover === undefined ? undefined : await guarded(tool, () => tool.recover!(context), context)
+  const left = await leftBehind(ports, tool, context)
   if (left !== undefined && (left.kind === 'done' || left.kind === 'failed'))
     return settle(ports, action, left, 'what its process left behind')
   const certainlyNot = left?.kind === 'never-started'
@@ -96,7 +104,15 @@ async function recoverAction(
   return settle(ports, action, { kind: 'in-doubt', error }, 'nobody')
 }
 
+async function leftBehind(ports: ActPorts, tool: Tool, context: ToolContext) {
+  if (tool.recover === undefined) return undefined
+  if (!ports.folders.isThere(context.mark))
+    return { kind: 'in-doubt', error: 'what it left behind was removed' } as const
+  return guarded(tool, () => tool.recover!(context), context)
+}
+
 async function again(ports: ActPorts, attempt: AttemptRef, action: Action, signal: AbortSignal): Promise<Action> {
+  await ports.folders.prepare(markOf(action, action.tries + 1))
   const restarted = await ports.store.apply(restartAction, attempt, action)
   if (restarted !== undefined) return performAction(ports, restarted, signal)
   const now = await ports.store.read(findAction, action.id)
@@ -112,12 +128,14 @@ function settlementOf(outcome: ToolOutcome, by: string): Settlement {
   return { state: outcome.kind === 'failed' ? 'failed' : 'in_doubt', error: outcome.error, by }
 }
 
+const markOf = (action: Action, tries: number) => `${action.mark}${tries.toString(16).padStart(2, '0')}`
+
 /** Each try has a folder and a mark of its own: the fence of an earlier one stays where it is. */
 function contextOf(ports: ActPorts, action: Action, tool: Tool, signal: AbortSignal): ToolContext {
-  const mark = `${action.mark}${action.tries.toString(16).padStart(2, '0')}`
+  const mark = markOf(action, action.tries)
   const { id: key, threadId, runId } = action
   const deadline = ports.clock.now() + tool.timeoutMs
-  return { signal, clock: ports.clock, key, threadId, runId, mark, folder: ports.actionFolder(mark), deadline }
+  return { signal, clock: ports.clock, key, threadId, runId, mark, folder: ports.folders.path(mark), deadline }
 }
 
 /** A tool that throws has said nothing about what it did: for a write that is doubt. */
@@ -129,6 +147,8 @@ async function guarded<T>(
   try {
     return await work(context)
   } catch (error) {
+    // It may still be running where nobody can see it: neither doubt nor a second try, but later.
+    if ((error as { code?: string }).code === 'tools/unreachable') throw error
     const sentence = describeError(error)
     return tool.effect === 'read' ? { kind: 'failed', error: sentence } : { kind: 'in-doubt', error: sentence }
   }

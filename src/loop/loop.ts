@@ -37,7 +37,13 @@ export type LoopEvent =
 export type LoopEnd =
   | { readonly kind: 'finished'; readonly outcome: Outcome }
   | { readonly kind: 'parked'; readonly until: Instant; readonly reason: string; readonly spent: ModelUsage }
-  | { readonly kind: 'stopped'; readonly why: 'cancel-requested' | 'superseded'; readonly spent?: ModelUsage }
+  | {
+      readonly kind: 'stopped'
+      readonly why: 'cancel-requested' | 'superseded'
+      readonly spent?: ModelUsage
+      /** Messages that were shown to a call which was broken off. */
+      readonly taken?: readonly string[]
+    }
 
 /**
  * The agent's turns, once:
@@ -84,7 +90,7 @@ async function takeTurn(
     shown.map(({ text }) => text),
     signal,
   )
-  if (asked.kind !== 'replied') return withoutReply(asked)
+  if (asked.kind !== 'replied') return withoutReply(asked, shown)
   return act(ports, attempt, session, shown, asked, signal)
 }
 
@@ -101,7 +107,16 @@ async function act(
   const { reply, spent } = asked
   const wrong = wrongReply(reply)
   if (wrong !== undefined) {
-    return { kind: 'finished', outcome: { state: 'failed', code: 'model', error: wrong, usage: spent } }
+    return {
+      kind: 'finished',
+      outcome: {
+        state: 'failed',
+        code: 'model',
+        error: wrong,
+        usage: spent,
+        taken: shown.map(({ messageId }) => messageId),
+      },
+    }
   }
   const actions = reply.toolCalls.map((call) => proposalFor(ports, call))
   const turn = {
@@ -152,11 +167,12 @@ function describe({ tools }: LoopPorts): ToolDescription[] {
 }
 
 /** What a call cost is on the bill whatever came of it; the end of the run or of its stay carries it there. */
-function withoutReply(asked: Exclude<Asked, { kind: 'replied' }>): LoopEnd {
+function withoutReply(asked: Exclude<Asked, { kind: 'replied' }>, shown: Shown): LoopEnd {
   const { spent } = asked
+  const taken = shown.map(({ messageId }) => messageId)
   if (asked.kind === 'park') return { kind: 'parked', until: asked.until, reason: asked.reason, spent }
-  if (asked.kind === 'cancelled') return { kind: 'stopped', why: 'cancel-requested', spent }
-  return { kind: 'finished', outcome: { state: 'failed', code: asked.code, error: asked.error, usage: spent } }
+  if (asked.kind === 'cancelled') return { kind: 'stopped', why: 'cancel-requested', spent, taken }
+  return { kind: 'finished', outcome: { state: 'failed', code: asked.code, error: asked.error, usage: spent, taken } }
 }
 
 function wrongReply({ text, toolCalls, finish }: ModelReply): string | undefined {

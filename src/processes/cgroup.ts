@@ -1,3 +1,4 @@
+import { unlessGone } from './process-table.ts'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -96,7 +97,8 @@ export function killCgroup(cgroup: string): void {
 export function isEmptyCgroup(cgroup: string): boolean {
   try {
     return /^populated 0$/m.test(readFileSync(join(cgroup, 'cgroup.events'), 'latin1'))
-  } catch {
+  } catch (error) {
+    unlessGone(error)
     return true
   }
 }
@@ -127,7 +129,8 @@ function readPids(path: string): number[] {
       .split('\n')
       .map(Number)
       .filter((pid) => pid > 0)
-  } catch {
+  } catch (error) {
+    unlessGone(error)
     return []
   }
 }

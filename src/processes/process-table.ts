@@ -24,9 +24,16 @@ export function readProcess(pid: number): ProcessRow | undefined {
   if (darwin) return darwinTable(pid)[0]
   try {
     return parseStat(readFileSync(`/proc/${pid}/stat`, 'latin1'))
-  } catch {
-    return undefined
+  } catch (error) {
+    return unlessGone(error)
   }
+}
+
+/** Only "not there" is an answer. Not to be able to look, for want of file handles for instance, is none. */
+export function unlessGone(error: unknown): undefined {
+  const code = (error as NodeJS.ErrnoException).code
+  if (code === 'ENOENT' || code === 'ESRCH' || code === 'ENODEV') return undefined
+  throw error
 }
 
 /** Does the process carry this mark, be it as the innermost of several nested commands or as one around it? */
@@ -78,7 +85,10 @@ function linuxPids(): number[] {
 function readEnvironment(pid: number): string {
   try {
     return darwin ? ps(['eww', '-o', 'command=', '-p', String(pid)]) : readFileSync(`/proc/${pid}/environ`, 'latin1')
-  } catch {
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    // Another user's process cannot be one of ours; but one that could not be looked at for want of handles can.
+    if (code === 'EMFILE' || code === 'ENFILE') throw error
     return ''
   }
 }

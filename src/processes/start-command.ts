@@ -47,7 +47,10 @@ export async function startCommand(path: string, spec: CommandSpec, options: Sta
   if (identity === undefined) throw cannotStart(new Error('it ended before it began'))
   return {
     identity,
-    stop: (why) => void supervisor.kill(STOP_SIGNALS[why]),
+    stop(why) {
+      supervisor.kill(STOP_SIGNALS[why])
+      supervisor.kill('SIGCONT')
+    },
     ended: exitOf(supervisor).then(async () => {
       await withinLimit(Promise.all(read))
       return settle(folder, spec.mark)

@@ -61,7 +61,11 @@ const bareTrail = (mark: string): Trail => ({ mark, since: 0, leader: null, cgro
 function adopt(folder: string, owner: SupervisorOwner): Supervised {
   return {
     identity: owner.identity,
-    stop: (why) => void signalProcess(owner.identity, STOP_SIGNALS[why]),
+    stop(why) {
+      signalProcess(owner.identity, STOP_SIGNALS[why])
+      // One that is paused would hear of it only when somebody lets it go on.
+      signalProcess(owner.identity, 'SIGCONT')
+    },
     ended: untilGone(folder, owner.identity).then(() => afterDeath(folder, owner)),
   }
 }

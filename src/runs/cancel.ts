@@ -22,13 +22,14 @@ export type Cancelled =
 
 /** Cancel is a durable request first: from here on, whoever dies, only `cancelled` can win. */
 export function* cancelRun(runId: RunId, request: CancelRequest): Transition<Cancelled> {
-  const requested = yield* first(
-    runRow,
-    sql`update runs set cancel_requested_at = ${now}, cancel_by = ${request.by}, cancel_reason = ${request.reason ?? null}
-      where id = ${runId} and cancel_requested_at is null and state in ('queued', 'running', 'parked') returning *`,
-  )
-  const found = requested ?? (yield* findRun.single(runId))
+  let requested = yield* requestCancel(runId, request)
+  let found = requested ?? (yield* findRun.single(runId))
   if (found === undefined) return { kind: 'unknown-run' }
+  if (requested === undefined && found.cancelRequestedAt === null && !isTerminal(found.state)) {
+    // It was submitted between the two statements, as another member of this batch can: what is answered must be stored.
+    requested = yield* requestCancel(runId, request)
+    found = requested ?? found
+  }
   if (requested === undefined) return { kind: isTerminal(found.state) ? 'already-terminal' : 'requested', run: found }
   yield* record({
     type: 'run.cancel_requested',
@@ -39,4 +40,12 @@ export function* cancelRun(runId: RunId, request: CancelRequest): Transition<Can
   if (found.state === 'running') return { kind: 'requested', run: found }
   const { run } = yield* finishUnclaimed(runId, { state: 'cancelled' })
   return { kind: 'cancelled', run }
+}
+
+function* requestCancel(runId: RunId, request: CancelRequest): Transition<Run | undefined> {
+  return yield* first(
+    runRow,
+    sql`update runs set cancel_requested_at = ${now}, cancel_by = ${request.by}, cancel_reason = ${request.reason ?? null}
+      where id = ${runId} and cancel_requested_at is null and state in ('queued', 'running', 'parked') returning *`,
+  )
 }

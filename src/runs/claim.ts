@@ -84,7 +84,7 @@ function* take(candidate: Run, claimant: Claimant, slots: readonly string[]): Tr
   const claimed = yield* first(
     runRow,
     sql`update runs set state = 'running', fence = fence + 1, attempt = attempt + 1,
-        started_at = coalesce(started_at, ${now})
+        started_at = coalesce(started_at, ${now}), expires_at = null
       where id = ${candidate.id} and state = 'queued' and fence = ${candidate.fence} returning *`,
   )
   if (claimed === undefined) return undefined

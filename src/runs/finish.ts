@@ -4,7 +4,7 @@ import { record } from '../events/event.ts'
 import { now, sql } from '../store/sql.ts'
 import { first, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
-import { deliverCompletion } from '../threads/message.ts'
+import { consumeMessages, deliverCompletion } from '../threads/message.ts'
 import { endAttempt } from './attempt.ts'
 import type { AttemptRef } from './attempt.ts'
 import { settleBreaker } from './breaker.ts'
@@ -21,6 +21,8 @@ export type Outcome = (
   readonly usage?: Usage
   /** What the parent is told besides the state; the whole result stays with the run. */
   readonly summary?: string
+  /** Messages that this run took and did not come to record: its end is their answer, and nobody takes them again. */
+  readonly taken?: readonly string[]
 }
 
 export type Finish =
@@ -53,7 +55,11 @@ export function* finishUnclaimed(runId: RunId, outcome: Outcome): Transition<Fin
  * after a stop, so the run ends cancelled now; what it brought is kept beside the run.
  */
 function* cancelInstead(attempt: AttemptRef, outcome: Outcome): Transition<Run | undefined> {
-  const cancelled: Outcome = { state: 'cancelled', ...(outcome.usage === undefined ? {} : { usage: outcome.usage }) }
+  const cancelled: Outcome = {
+    state: 'cancelled',
+    ...(outcome.usage === undefined ? {} : { usage: outcome.usage }),
+    ...(outcome.taken === undefined ? {} : { taken: outcome.taken }),
+  }
   const ended = yield* writeEnd(
     sql`id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running'`,
     cancelled,
@@ -84,6 +90,7 @@ function* followEnd(ended: Run, outcome: Outcome, attempt?: AttemptRef): Transit
   const state = ended.state as TerminalState
   if (attempt !== undefined) yield* endAttempt(attempt, state)
   yield* withdrawActions(ended.id)
+  yield* consumeMessages(outcome.taken ?? [], ended.id, ended.threadId)
   yield* settleBreaker(ended)
   if (ended.notify && ended.parentThreadId !== null) {
     const body = { ...briefly(ended), ...(outcome.summary === undefined ? {} : { summary: outcome.summary }) }
@@ -104,7 +111,7 @@ function briefly({ state, code, error, agent }: Run): Record<string, unknown> {
 export function* keepLateResult(attempt: AttemptRef, outcome: Outcome): Transition<void> {
   const kept = yield* run(sql`insert into late_results (attempt_id, run_id, outcome, arrived_at)
     select mine.id, mine.run_id, ${JSON.stringify(outcome)}, ${now} from attempts mine
-    where mine.id = ${attempt.id} and not exists (select 1 from attempts taker
+    where mine.id = ${attempt.id} and (mine.outcome is null or mine.outcome <> ${outcome.state}) and not exists (select 1 from attempts taker
       where taker.run_id = mine.run_id and taker.mark = mine.mark and taker.fence > mine.fence)
     on conflict do nothing`)
   if (kept === 1) yield* record({ type: 'run.late_result', runId: attempt.runId, data: { state: outcome.state } })

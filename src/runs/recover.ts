@@ -51,7 +51,7 @@ export const heldAttempts = single(() =>
  * Why a taker may have the claim. `owner-dead` was proven by the taker on the owner's host; the other two are checked
  * again by the update itself.
  */
-export type TakeoverGround = 'owner-dead' | 'lease-over' | 'released'
+export type TakeoverGround = 'owner-dead' | 'lease-over' | 'unstarted' | 'released'
 
 export interface Taker {
   readonly workerId: WorkerId
@@ -95,6 +95,8 @@ function* supersede(id: AttemptId, ground: TakeoverGround): Transition<Attempt |
   const holds = {
     'owner-dead': sql`1 = 1`,
     'lease-over': sql`lease_until < ${now}`,
+    // On a host that cannot be reached: only while it has not even recorded that it is about to start.
+    unstarted: sql`lease_until < ${now} and starting_at is null`,
     released: sql`released_at is not null`,
   }[ground]
   return yield* first(
@@ -122,7 +124,7 @@ export function* disownRun(
   taker: Taker & { mark: string },
   by: string,
 ): Transition<Finish | undefined> {
-  const claim = yield* takeOverRun(held, 'owner-dead', taker)
+  const claim = yield* takeOverRun(held, 'lease-over', taker)
   if (claim === undefined) return undefined
   const error = `${by} said that its worker on ${held.identity.host} is dead; what its command did is not known`
   const attempt = { id: taker.attemptId, runId: claim.run.id, fence: claim.run.fence }
@@ -138,7 +140,8 @@ export function* requeueRun(attempt: AttemptRef): Transition<Requeued> {
     runRow,
     sql`update runs set state = 'queued'
       where id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running' and cancel_requested_at is null
-        and attempt < ${LIMITS.attempts} returning *`,
+        and (select count(*) from attempts a where a.run_id = runs.id and a.outcome = 'requeued') < ${LIMITS.attempts - 1}
+      returning *`,
   )
   if (queued === undefined) return yield* giveUp(attempt)
   yield* endAttempt(attempt, 'requeued')

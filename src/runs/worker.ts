@@ -45,14 +45,14 @@ export function* registerWorker(worker: NewWorker, dead?: WorkerId): Transition<
   if (dead !== undefined) yield* stopWorker.single(dead)
   const registered = yield* first(
     workerRow,
-    sql`insert into workers (id, kind, home, identity, started_at)
-      values (${worker.id}, ${worker.kind}, ${worker.home}, ${JSON.stringify(worker.identity)}, ${now})
+    sql`insert into workers (id, kind, home, host, identity, started_at)
+      values (${worker.id}, ${worker.kind}, ${worker.home}, ${worker.identity.host}, ${JSON.stringify(worker.identity)}, ${now})
       on conflict do nothing returning *`,
   )
   if (registered !== undefined) return { kind: 'registered', worker: registered }
   const known = yield* findWorker.single(worker.id)
   if (known !== undefined) return { kind: 'registered', worker: known }
-  const [by] = yield* liveDaemons.single(worker.home)
+  const by = (yield* liveDaemons.single(worker.home)).find(({ identity }) => identity.host === worker.identity.host)
   if (by === undefined) throw new Error(`worker ${worker.id} was neither registered nor kept out`)
   return { kind: 'occupied', by }
 }

@@ -1,7 +1,11 @@
+import { existsSync } from 'node:fs'
+
 import type { PolicyRule } from '../actions/policy.ts'
 import { newRunId } from '../base/ids.ts'
 import type { Randomness } from '../base/ids.ts'
 import { formatDuration } from '../base/duration.ts'
+import { ensureFolder } from '../base/files.ts'
+import type { ActionFolders } from '../loop/act.ts'
 import { runAgent } from '../loop/loop.ts'
 import type { LoopEnd, LoopEvent } from '../loop/loop.ts'
 import type { AskModel, Tool } from '../loop/ports.ts'
@@ -47,7 +51,7 @@ export async function executeAgent(
     clock,
     random,
     agent: agent.name,
-    actionFolder: (mark: string) => commandFolder(home, mark),
+    folders: foldersIn(home),
     onAction: () => {},
     emit: agent.emit ?? (() => {}),
   }
@@ -59,6 +63,12 @@ export async function executeAgent(
   }
   await wakeAgain(executor, claim, random)
 }
+
+const foldersIn = (home: string): ActionFolders => ({
+  path: (mark) => commandFolder(home, mark),
+  prepare: (mark) => ensureFolder(commandFolder(home, mark)),
+  isThere: (mark) => existsSync(commandFolder(home, mark)),
+})
 
 async function conclude(
   executor: Executor,
@@ -80,7 +90,12 @@ async function conclude(
   if (ending === 'lease-lost') throw new Error('its worker could not renew its lease')
   const error = `timed out after ${formatDuration(timeoutMs ?? 0)}`
   const outcome: Outcome = ending === 'timeout' ? { state: 'failed', code: 'timeout', error } : { state: 'cancelled' }
-  await finish(executor, ref, { ...outcome, ...(end.spent === undefined ? {} : { usage: end.spent }) })
+  const { spent, taken } = end
+  await finish(executor, ref, {
+    ...outcome,
+    ...(spent === undefined ? {} : { usage: spent }),
+    ...(taken === undefined ? {} : { taken }),
+  })
 }
 
 /** A message that came while the run was ending waits for no heartbeat. */

@@ -1,6 +1,9 @@
+import { existsSync } from 'node:fs'
+
 import { sleep } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
 import { describeError } from '../base/errors.ts'
+import { ensureFolder } from '../base/files.ts'
 import type { AttemptId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { removeRemains } from '../processes/attempt-folder.ts'
@@ -9,6 +12,8 @@ import { startCommand } from '../processes/start-command.ts'
 import type { StartOptions } from '../processes/start-command.ts'
 import type { Outcome as CommandOutcome, Supervised } from '../processes/supervised.ts'
 import { takeOver } from '../processes/take-over.ts'
+import type { Remains } from '../processes/take-over.ts'
+import { sweepByMark } from '../processes/trail.ts'
 import { recordStarting } from '../runs/attempt.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
 import type { Claim } from '../runs/claim.ts'
@@ -50,6 +55,12 @@ export const refOf = ({ run, attempt }: Claim): AttemptRef => ({ id: attempt.id,
 export async function executeClaim(executor: Executor, claim: Claim): Promise<void> {
   const ref = refOf(claim)
   const folder = commandFolder(executor.home, claim.attempt.mark)
+  // Before the intent: from then on a folder that is not there was removed, and proves nothing.
+  try {
+    await ensureFolder(folder)
+  } catch (error) {
+    return void (await finish(executor, ref, { state: 'failed', code: 'spawn', error: describeError(error) }))
+  }
   const starting = await untilStored(executor, () => executor.store.apply(recordStarting, ref))
   if (starting === 'superseded') return
   if (starting === 'cancel-requested') return void (await finish(executor, ref, { state: 'cancelled' }))
@@ -59,11 +70,26 @@ export async function executeClaim(executor: Executor, claim: Claim): Promise<vo
 
 /** Goes on with a run whose worker was lost: by what its command left behind, or is still doing. */
 export async function continueTaken(executor: Executor, claim: Claim, folder: string): Promise<void> {
-  const remains = await takeOver(folder, claim.attempt.workerId, { mark: claim.attempt.mark })
+  const remains = await remainsOf(executor, claim, folder)
   if (remains.kind !== 'alive') return settle(executor, refOf(claim), folder, remains)
   executor.onCommand(claim.attempt.id, remains.command)
   if (claim.run.cancelRequestedAt !== null) remains.command.stop('cancelled')
   await settle(executor, refOf(claim), folder, await remains.command.ended)
+}
+
+const NOTHING = { head: '', tail: '', totalBytes: 0, spilledBytes: 0, truncated: false }
+
+/**
+ * What is left of a command. Not to be able to look is no answer: it is asked again until there is one. A folder that is
+ * gone although the intent was recorded was removed, so nobody can say whether the command ran.
+ */
+async function remainsOf(executor: Executor, claim: Claim, folder: string): Promise<Remains> {
+  const { mark, workerId, startingAt } = claim.attempt
+  if (startingAt !== null && !existsSync(folder)) {
+    await untilStored(executor, () => sweepByMark(mark))
+    return { kind: 'cut-off', output: { stdout: NOTHING, stderr: NOTHING } }
+  }
+  return untilStored(executor, () => takeOver(folder, workerId, { mark }))
 }
 
 async function start(executor: Executor, claim: Claim, folder: string): Promise<CommandOutcome> {
@@ -84,40 +110,42 @@ async function start(executor: Executor, claim: Claim, folder: string): Promise<
     graceMs: executor.graceMs,
     lostGraceMs: Math.min(executor.graceMs, executor.leaseMs * LIMITS.lostGraceShare),
   }
-  try {
-    const options = { codeCache: homePaths(executor.home).codeCache, ...foreground }
-    const command = await startCommand(folder, spec, options)
-    executor.onCommand(claim.attempt.id, command)
-    return await command.ended
-  } catch (error) {
-    return couldNotStart(error, folder, claim, executor)
-  }
+  const options = { codeCache: homePaths(executor.home).codeCache, ...foreground }
+  let failure: unknown
+  const command = await startCommand(folder, spec, options).catch((error: unknown) => void (failure = error))
+  if (command === undefined) return couldNotStart(executor, claim, folder, failure)
+  executor.onCommand(claim.attempt.id, command)
+  return await command.ended.catch(() => settledRemains(executor, claim, folder))
 }
 
 /** Starting failed on our side (no process, no disk). The folder's fence makes sure that it stays not started. */
 async function couldNotStart(
-  error: unknown,
-  folder: string,
-  claim: Claim,
   executor: Executor,
+  claim: Claim,
+  folder: string,
+  error: unknown,
 ): Promise<CommandOutcome> {
-  const remains = await takeOver(folder, claim.attempt.workerId, { mark: claim.attempt.mark }).catch(() => undefined)
-  if (remains?.kind === 'alive') return remains.command.ended
-  if (remains !== undefined && remains.kind !== 'never-started') return remains
-  const at = executor.clock.now()
-  return { kind: 'ended', end: failedToStart(describeError(error), at) }
+  const outcome = await settledRemains(executor, claim, folder)
+  if (outcome.kind !== 'never-started') return outcome
+  return { kind: 'ended', end: failedToStart(describeError(error), executor.clock.now()) }
+}
+
+async function settledRemains(executor: Executor, claim: Claim, folder: string): Promise<CommandOutcome> {
+  const remains = await remainsOf(executor, claim, folder)
+  if (remains.kind !== 'alive') return remains
+  executor.onCommand(claim.attempt.id, remains.command)
+  return remains.command.ended
 }
 
 function failedToStart(message: string, at: number): CommandEnd {
-  const nothing = { head: '', tail: '', totalBytes: 0, spilledBytes: 0, truncated: false }
   return {
     exitCode: null,
     signal: null,
     spawnError: { code: 'not-started', message },
     startedAt: at,
     endedAt: at,
-    stdout: nothing,
-    stderr: nothing,
+    stdout: NOTHING,
+    stderr: NOTHING,
     survivorsKilled: 0,
     containment: { kind: 'group', detail: 'not started' },
   }
@@ -169,7 +197,7 @@ export async function untilStored<T>({ clock, warn }: Executor, write: () => Pro
       return await write()
     } catch (error) {
       if ((error as { code?: string }).code === 'store/closed') throw error
-      warn(`a result could not be stored yet: ${describeError(error)}`)
+      warn(`it will be tried again: ${describeError(error)}`)
       await sleep(clock, wait)
     }
   }

@@ -20,6 +20,7 @@ function leaseWith(answer: () => Promise<readonly AttemptId[]>, held: AttemptId[
     leaseMs: LEASE_MS,
     held: () => held,
     onLost: (gone) => lost.push(...gone),
+    onRenewed: () => {},
     onFenced: () => fenced.push(clock.monotonicMs()),
     warn: () => {},
   })

@@ -3,6 +3,7 @@ import { describeError } from '../base/errors.ts'
 import type { AttemptId, WorkerId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { renewLeases } from '../runs/attempt.ts'
+import type { AttemptRef } from '../runs/attempt.ts'
 import type { Store } from '../store/store.ts'
 
 export interface LeaseOptions {
@@ -13,6 +14,8 @@ export interface LeaseOptions {
   readonly held: () => Iterable<AttemptId>
   /** These were held when a renewal was sent, and the database no longer knows them as this worker's. */
   readonly onLost: (lost: readonly AttemptId[]) => void
+  /** Everything that is this worker's by the database. */
+  readonly onRenewed: (renewed: readonly AttemptRef[]) => void
   /** Renewing failed for so long that the lease is about to end: the processes must be stopped now. */
   readonly onFenced: () => void
   readonly warn: (message: string) => void
@@ -32,6 +35,8 @@ export class Lease {
   #triedAt: number
   #tickedAt: number
   #failing = false
+  /** After a pause: until this instant an answer is waited for before anything is stopped. */
+  #patientUntil = 0
   #fenced = false
   #cancel: (() => void) | undefined
   #stopped = false
@@ -49,7 +54,7 @@ export class Lease {
   }
 
   async renew(): Promise<void> {
-    const { store, clock, workerId, leaseMs, held, onLost, warn } = this.#options
+    const { store, clock, workerId, leaseMs, held, onLost, onRenewed, warn } = this.#options
     const asked = (this.#triedAt = clock.monotonicMs())
     // What is claimed while the renewal is under way is not in its answer, and not lost.
     const before = [...held()]
@@ -57,11 +62,14 @@ export class Lease {
       const renewed = await store.apply(renewLeases, workerId, leaseMs)
       this.#renewedAt = Math.max(this.#renewedAt, asked)
       this.#failing = this.#fenced = false
+      this.#patientUntil = 0
       const still = new Set(renewed.map(({ id }) => id))
       onLost(before.filter((attempt) => !still.has(attempt)))
+      onRenewed(renewed)
     } catch (error) {
       if (!this.#failing) warn(`the leases could not be renewed: ${describeError(error)}`)
       this.#failing = true
+      this.#patientUntil = 0
     }
   }
 
@@ -76,7 +84,8 @@ export class Lease {
     // commands are another worker's: it asks before it stops anything.
     const wasPaused = at - this.#tickedAt > 3 * this.#tickMs
     this.#tickedAt = at
-    if (!wasPaused) this.#fenceIfLate(at)
+    if (wasPaused) this.#patientUntil = at + leaseMs * LIMITS.selfFenceShare
+    if (at >= this.#patientUntil) this.#fenceIfLate(at)
     if (this.#failing || wasPaused || at - this.#triedAt >= leaseMs / LIMITS.renewalsPerLease) void this.renew()
     this.#schedule()
   }

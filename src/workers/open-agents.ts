@@ -1,15 +1,15 @@
 import type { Clock } from '../base/clock.ts'
-import { HoldfastError } from '../base/errors.ts'
+import { HoldfastError, describeError } from '../base/errors.ts'
 import type { Randomness } from '../base/ids.ts'
 import type { AgentConfig } from '../config/agent.ts'
 import type { Config } from '../config/config.ts'
 import type { AskModel, LanguageModel, Tool } from '../loop/ports.ts'
 import { callModel } from '../model/call-model.ts'
 import { openModel } from '../model/providers.ts'
+import { NO_USAGE } from '../model/usage.ts'
 import type { Store } from '../store/store.ts'
+import { builtInTools } from '../tools/built-in.ts'
 import { commandTool } from '../tools/command-tool.ts'
-import { parallelShellTool } from '../tools/parallel-shell.ts'
-import { shellTool } from '../tools/shell.ts'
 import type { CommandPlace } from '../tools/supervised-command.ts'
 import type { OpenAgent } from './execute-agent.ts'
 
@@ -49,18 +49,22 @@ function openAgent(
 }
 
 function asking(id: string, folder: string, ports: AgentPorts): AskModel {
-  let opening: Promise<LanguageModel> | undefined
+  let model: LanguageModel | undefined
   return async (request, options) => {
-    opening ??= openModel(id, folder, { clock: ports.clock })
-    const asked = await callModel(ports, await opening, request, options)
-    return asked.kind === 'failed' ? { ...asked, error: asked.error.message } : asked
+    try {
+      model ??= await openModel(id, folder, { clock: ports.clock })
+    } catch (error) {
+      return { kind: 'failed', code: 'model', error: describeError(error), spent: NO_USAGE }
+    }
+    const asked = await callModel(ports, model, request, options)
+    return asked.kind === 'failed' ? { ...asked, error: describeError(asked.error) } : asked
   }
 }
 
 function openTool(name: string, config: Config, place: CommandPlace): Tool {
   const definition = config.tools.get(name)
   if (definition !== undefined) return commandTool(name, definition, place)
-  if (name === 'shell') return shellTool(place)
-  if (name === 'parallel_shell') return parallelShellTool(place)
+  const builtIn = builtInTools({ place, roots: [place.cwd] }).get(name)
+  if (builtIn !== undefined) return builtIn
   throw new HoldfastError('usage/config', `the tool "${name}" is not there yet`, { remedy: 'leave it out for now' })
 }

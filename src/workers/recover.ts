@@ -26,9 +26,8 @@ export interface Taken {
  * Takes over what lost its worker. Presumed death is not enough to run anything again: the new claim only entitles to
  * look at what the old one left behind.
  */
-export async function takeLostRuns(recoverer: Recoverer, only?: RunId): Promise<Taken[]> {
+export async function takeLostRuns(recoverer: Recoverer, onTaken: (taken: Taken) => void, only?: RunId): Promise<void> {
   const { store, random, workerId, leaseMs, agents } = recoverer
-  const taken: Taken[] = []
   for (const held of await store.read(heldAttempts)) {
     // What this worker itself let go of, because something went wrong, is as lost as any other's.
     const mine = held.workerId === workerId && held.releasedAt === null
@@ -37,10 +36,10 @@ export async function takeLostRuns(recoverer: Recoverer, only?: RunId): Promise<
     const ground = groundFor(held, judgeProcess(held.identity))
     if (ground === undefined) continue
     const claim = await store.apply(takeOverRun, held, ground, { workerId, leaseMs, attemptId: newAttemptId(random) })
-    if (claim !== undefined) taken.push({ claim, home: held.home })
+    // At once: what is taken belongs to this worker, whatever happens to the rest.
+    if (claim !== undefined) onTaken({ claim, home: held.home })
   }
   await endAbandoned(store)
-  return taken
 }
 
 /**
@@ -49,7 +48,7 @@ export async function takeLostRuns(recoverer: Recoverer, only?: RunId): Promise<
  * that host, or for a person (`holdfast runs disown`).
  */
 export function groundFor(held: HeldAttempt, owner: Verdict): TakeoverGround | undefined {
-  if (owner === 'unreachable') return held.leaseOver === 1 && held.startingAt === null ? 'lease-over' : undefined
+  if (owner === 'unreachable') return held.leaseOver === 1 && held.startingAt === null ? 'unstarted' : undefined
   if (held.releasedAt !== null) return 'released'
   if (owner === 'dead') return 'owner-dead'
   return held.leaseOver === 1 ? 'lease-over' : undefined

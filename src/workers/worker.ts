@@ -5,8 +5,10 @@ import type { AttemptId, Randomness, RunId, WorkerId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { judgeProcess, processIdentity } from '../processes/identity.ts'
 import { heldRuns } from '../runs/attempt.ts'
+import type { AttemptRef } from '../runs/attempt.ts'
 import type { CapacityLimits } from '../runs/capacity.ts'
 import { claimRun } from '../runs/claim.ts'
+import { finishRun } from '../runs/finish.ts'
 import type { Claim } from '../runs/claim.ts'
 import { resumeDue } from '../runs/park.ts'
 import { expireQueued, handOverRun } from '../runs/recover.ts'
@@ -22,6 +24,7 @@ import type { Executor, Stoppable } from './execute.ts'
 import { commandFolder } from './home.ts'
 import { Lease } from './lease.ts'
 import { takeLostRuns } from './recover.ts'
+import type { Taken } from './recover.ts'
 import { rememberSeen } from './restored.ts'
 import { sweepRemains } from './sweep.ts'
 
@@ -60,6 +63,7 @@ export class Worker {
   #takes: 'anything' | 'nothing' = 'nothing'
   /** Something unexpected happened while carrying these out; as long as they are ours, nobody else may look. */
   readonly #unsettled: Claim[] = []
+  #strays: ReadonlySet<AttemptId> = new Set()
 
   constructor(id: WorkerId, options: WorkerOptions) {
     this.id = id
@@ -73,6 +77,7 @@ export class Worker {
       workerId: id,
       held: () => this.#held.keys(),
       onLost: (lost) => this.#giveUp(lost),
+      onRenewed: (renewed) => void this.#releaseStrays(renewed),
       onFenced: () => this.#stopAll(),
     })
     this.#stopListening = store.onChange(() => this.#look())
@@ -96,11 +101,13 @@ export class Worker {
   async recover(only?: RunId): Promise<readonly Claim[]> {
     const { store, random, leaseMs } = this.#options
     const agents = new Set(this.#options.agents?.keys())
-    const taken = await takeLostRuns({ store, random, workerId: this.id, leaseMs, agents }, only)
-    for (const { claim, home } of taken) {
+    const taken: Claim[] = []
+    const onTaken = ({ claim, home }: Taken) => {
+      taken.push(claim)
       void this.#hold(claim, this.#continuing(claim, home))
     }
-    return taken.map(({ claim }) => claim)
+    await takeLostRuns({ store, random, workerId: this.id, leaseMs, agents }, onTaken, only)
+    return taken
   }
 
   /** Claims this one run, when there is a slot for it, and carries it out. False if it cannot be claimed now. */
@@ -126,6 +133,20 @@ export class Worker {
     await this.#release()
     await this.stop()
     return { handedOver: remaining.length }
+  }
+
+  /**
+   * An attempt that is ours by the database and that nobody here carries out, in two answers in a row: its claim was
+   * committed and its answer lost. As long as it is renewed nobody else may look at it.
+   */
+  async #releaseStrays(renewed: readonly AttemptRef[]): Promise<void> {
+    const strays = renewed.filter(({ id }) => !this.#held.has(id))
+    for (const stray of strays.filter(({ id }) => this.#strays.has(id))) {
+      await this.#options.store
+        .apply(handOverRun, stray)
+        .catch((error: unknown) => this.#options.warn(describeError(error)))
+    }
+    this.#strays = new Set(strays.map(({ id }) => id))
   }
 
   async #release(): Promise<void> {
@@ -236,11 +257,19 @@ export class Worker {
     const settled = carryOut(executor)
       .catch((error: unknown) => {
         warn(`run ${claim.run.id} will be recovered: ${describeError(error)}`)
-        this.#unsettled.push(claim)
+        return this.#notCarriedOut(claim, describeError(error))
       })
       .finally(() => this.#letGo(claim.attempt.id))
     this.#held.set(claim.attempt.id, { claim, settled })
     return settled
+  }
+
+  /** Given to the next who looks, this worker included; but not for ever. */
+  async #notCarriedOut(claim: Claim, error: string): Promise<void> {
+    if (claim.run.attempt < LIMITS.recoveries) return void this.#unsettled.push(claim)
+    const ref = { id: claim.attempt.id, runId: claim.run.id, fence: claim.run.fence }
+    const outcome = { state: 'failed', code: 'internal', error: `it could not be carried out: ${error}` } as const
+    await this.#options.store.apply(finishRun, ref, outcome).catch(() => this.#unsettled.push(claim))
   }
 
   #letGo(attempt: AttemptId): void {
@@ -262,7 +291,12 @@ export class Worker {
     void this.#noticeCancels()
   }
 
+  /**
+   * On PostgreSQL another machine may take over once the lease is over. On SQLite nobody can without the lock that this
+   * worker could not get, and whoever does adopts the commands: stopping them would protect nothing.
+   */
   #stopAll(): void {
+    if (this.#options.store.engine === 'sqlite') return
     if (this.#held.size > 0) this.#options.warn('the lease could not be renewed in time; stopping its commands')
     for (const { command } of this.#held.values()) command?.stop('lease-lost')
   }

@@ -79,7 +79,7 @@ class Stage {
         this.#tool('shout', 'write', 'each'),
         this.#tool('look', 'read', 'each'),
       ]),
-      actionFolder: () => '/nowhere',
+      folders: { path: () => '/nowhere', prepare: () => Promise.resolve(), isThere: () => true },
       onAction: () => {},
       emit: () => {},
       ask: (request: ModelRequest) => this.#ask(request),

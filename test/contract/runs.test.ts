@@ -9,6 +9,7 @@ import { finishRun, keepLateResult } from '../../src/runs/finish.ts'
 import { parkRun, resumeRun } from '../../src/runs/park.ts'
 import {
   abandonReserved,
+  disownRun,
   expireQueued,
   handOverRun,
   heldAttempts,
@@ -17,6 +18,7 @@ import {
   takeOverRun,
 } from '../../src/runs/recover.ts'
 import { lateResultsOf, listRuns, runsByPrefix } from '../../src/runs/run.ts'
+import { submitRun } from '../../src/runs/submit.ts'
 import { registerWorker } from '../../src/runs/worker.ts'
 import { FakeClock } from '../../src/testing/fake-clock.ts'
 import { messagesOf } from '../../src/threads/message.ts'
@@ -180,6 +182,68 @@ describe.each(engines)('runs on $name', (engine) => {
     expect(await store.apply(takeOverRun, held, 'released', taker())).toMatchObject({ run: { fence: 2 } })
     expect(await store.apply(takeOverRun, held, 'released', taker())).toBeUndefined()
     expect(await store.read(usedSlots)).toEqual([{ scope: 'total', used: 1 }])
+    await assertInvariants(store)
+  })
+
+  test('from a host that cannot be reached a claim is taken only while it has not recorded its intent [runs/fenced]', async () => {
+    const { store, clock } = await open()
+    const taker = async () => ({ workerId: await addWorker(store), leaseMs: LEASE_MS, attemptId: newAttemptId(random) })
+    const [idle, woken] = [await running(store), await running(store)]
+    clock.advance(LEASE_MS + 1)
+    expect(await store.apply(recordStarting, woken.ref)).toBe('starting')
+    const held = ({ ref, attempt }: typeof idle) => ({ ...ref, mark: attempt.mark })
+    expect(await store.apply(takeOverRun, held(woken), 'unstarted', await taker())).toBeUndefined()
+    expect(await store.apply(takeOverRun, held(idle), 'unstarted', await taker())).toMatchObject({ run: { fence: 2 } })
+    expect(await store.apply(recordStarting, idle.ref)).toBe('superseded')
+    await assertInvariants(store)
+  })
+
+  test('a person cannot disown a run whose worker has renewed its claim meanwhile', async () => {
+    const { store, clock } = await open()
+    const { run, attempt } = await running(store)
+    clock.advance(LEASE_MS + 1)
+    const [held] = await store.read(heldAttempts)
+    await store.apply(renewLeases, attempt.workerId, LEASE_MS)
+    const taker = {
+      workerId: await addWorker(store),
+      leaseMs: LEASE_MS,
+      attemptId: newAttemptId(random),
+      mark: 'other',
+    }
+    expect(await store.apply(disownRun, held!, taker, 'a person')).toBeUndefined()
+    clock.advance(LEASE_MS + 1)
+    expect(await store.apply(disownRun, held!, taker, 'a person')).toMatchObject({ run: { id: run.id, code: 'lost' } })
+  })
+
+  test('a run that was parked for longer than it might have waited in the queue is not expired', async () => {
+    const { store, clock } = await open()
+    const { run, ref } = await running(store, { expiresInMs: 1_000 })
+    await store.apply(parkRun, ref, 'a person')
+    clock.advance(60_000)
+    await store.apply(resumeRun, run.id)
+    expect(await store.apply(expireQueued, 10)).toBe(0)
+    expect(await claim(store, await addWorker(store))).toBeDefined()
+  })
+
+  test('an end that is reported again is not its own late result', async () => {
+    const { store } = await open()
+    const { run, ref } = await running(store)
+    await store.apply(finishRun, ref, succeeded)
+    await store.apply(keepLateResult, ref, succeeded)
+    expect(await store.read(lateResultsOf, run.id)).toEqual([])
+  })
+
+  test('a cancel that is acknowledged is stored, also of a run that is being submitted at the same moment', async () => {
+    const { store } = await open()
+    for (let round = 0; round < 25; round++) {
+      const asked = submission()
+      const [, answer] = await Promise.all([
+        store.apply(submitRun, asked),
+        store.apply(cancelRun, asked.id, { by: 'tester' }),
+      ])
+      const found = await reread(store, asked.id)
+      expect(found.cancelRequestedAt !== null).toBe(answer.kind !== 'unknown-run')
+    }
     await assertInvariants(store)
   })
 

@@ -51,7 +51,7 @@ const upTo = (path: string, migrations: readonly Migration[]) =>
 /** A row in every table that the first migration brings; a later one that cannot keep them breaks the test. */
 const ROWS = `
   insert into threads (id, agent, created_at) values ('t', 'a', 1);
-  insert into workers (id, kind, home, identity, started_at) values ('w', 'daemon', 'h', '{}', 1);
+  insert into workers (id, kind, home, host, identity, started_at) values ('w', 'daemon', 'h', 'a', '{}', 1);
   insert into runs (id, thread_id, agent, state, request, request_digest, created_at) values ('r', 't', 'a', 'running', '{}', 'd', 1);
   insert into attempts (id, run_id, number, fence, worker_id, mark, slots, claimed_at, lease_until)
     values ('x', 'r', 1, 1, 'w', 'm', '[]', 1, 2);

@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 
 import { describe, expect, inject, test } from 'vitest'
 
@@ -115,6 +117,38 @@ describe.each(engines)('on $engine somebody is killed with -9 while a command ru
     daemon.kill('SIGKILL')
     await daemon.ended
     expect((await place.run(['runs', 'cancel', id])).code).toBe(0)
+    expect((await place.show(id)).state).toBe('cancelled')
+    expect(processesWith(`HOLDFAST_RUN=${id}`)).toEqual([])
+  })
+
+  test('the daemon, and somebody removes what its command left: it is lost, not run again', async () => {
+    const place = new Installation(storeOn(engine))
+    const daemon = await place.up()
+    const id = await place.detach('sh', '-c', `${place.append('f').join(' ')} ; sleep 300`)
+    await until('the effect happened', () => Promise.resolve(place.effects().length > 0 || undefined))
+    daemon.kill('SIGKILL')
+    await daemon.ended
+    rmSync(join(place.home, 'work'), { recursive: true })
+    await place.up()
+    expect(await place.reaches(id, 'failed')).toMatchObject({ code: 'lost' })
+    expect(place.effects()).toEqual(['f'])
+    expect(processesWith(`HOLDFAST_RUN=${id}`)).toEqual([])
+  })
+
+  test('the foreground that has a key: the next one with that key recovers it, and listens to Ctrl-C', async () => {
+    const place = new Installation(storeOn(engine))
+    const first = place.start(['run', '--key', 'k', '--', 'sleep', '300'])
+    const { id } = await until(
+      'it runs',
+      async () => (await place.json<{ id: string }[]>(['runs', 'list', '--state', 'running']))[0],
+    )
+    await started(place, id)
+    first.kill('SIGKILL')
+    await first.ended
+    const second = place.start(['run', '--key', 'k', '--', 'sleep', '300'])
+    await until('it is taken over', async () => ((await place.show(id)).attempt > 1 ? true : undefined))
+    second.kill('SIGINT')
+    expect((await second.ended).code).not.toBe(0)
     expect((await place.show(id)).state).toBe('cancelled')
     expect(processesWith(`HOLDFAST_RUN=${id}`)).toEqual([])
   })

@@ -31,12 +31,13 @@ const people = (d: Dialect) => [
     id ${d.key} primary key,
     kind text not null check (kind in ('daemon', 'command')),
     home text not null,
+    host text not null,
     identity text not null,
     started_at ${d.integer} not null,
     stopped_at ${d.integer}
   )${d.tableEnd}`,
   // Two daemons on one home folder: the second insert loses here, whatever either of them had looked up before.
-  `create unique index workers_one_daemon on workers (home) where kind = 'daemon' and stopped_at is null`,
+  `create unique index workers_one_daemon on workers (host, home) where kind = 'daemon' and stopped_at is null`,
 ]
 
 const execution = (d: Dialect) => [

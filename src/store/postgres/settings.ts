@@ -31,6 +31,8 @@ export function parsePostgresUrl(url: string): PostgresSettings {
   if (!Number.isSafeInteger(max) || max < 2) throw wrong('?pool wants a whole number of 2 or more', 'as in ?pool=10')
   const session = {
     search_path: schema,
+    // Acknowledged means on disk, whatever the server's default is.
+    synchronous_commit: 'on',
     lock_timeout: LIMITS.rowLockMs,
     // A worker that is paused in the middle of a transaction must not keep its locks.
     idle_in_transaction_session_timeout: LIMITS.idleTransactionMs,
@@ -64,6 +66,7 @@ export function parsePostgresUrl(url: string): PostgresSettings {
 /** What a session would hold, said anew in every transaction: for a pooler that gives each one another session. */
 export const localSettings = ({ schema, statementTimeoutMs }: PostgresSettings): string[] => [
   `set local search_path to ${schema}`,
+  `set local synchronous_commit to on`,
   `set local statement_timeout to ${statementTimeoutMs}`,
   `set local lock_timeout to ${LIMITS.rowLockMs}`,
   `set local idle_in_transaction_session_timeout to ${LIMITS.idleTransactionMs}`,
