@@ -6,13 +6,19 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
+import { ACTION_MOVES } from '../src/actions/action.ts'
 import { RUN_MOVES } from '../src/runs/run.ts'
 import { MESSAGE_MOVES } from '../src/threads/message.ts'
 import { THREAD_MOVES } from '../src/threads/thread.ts'
 
 type Moves = Readonly<Record<string, readonly string[]>>
 
-const NOUNS: Readonly<Record<string, Moves>> = { run: RUN_MOVES, thread: THREAD_MOVES, message: MESSAGE_MOVES }
+const NOUNS: Readonly<Record<string, Moves>> = {
+  run: RUN_MOVES,
+  action: ACTION_MOVES,
+  thread: THREAD_MOVES,
+  message: MESSAGE_MOVES,
+}
 const FILE = fileURLToPath(new URL('../ARCHITECTURE.md', import.meta.url))
 
 function diagram(moves: Moves): string {

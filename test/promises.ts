@@ -8,19 +8,19 @@ export const PROMISES: readonly Owed[] = [
   {
     id: 'actions/once',
     part: 3,
-    due: false,
+    due: true,
     text: 'An action takes effect at most once, whatever crashes. Where a tool says `repeat: once`, an identical call in a run is the same action and gets its result.',
   },
   {
     id: 'actions/independent',
     part: 3,
-    due: false,
+    due: true,
     text: 'A write that failed, was skipped, denied or expired never blocks a different one.',
   },
   {
     id: 'actions/no-blind-retry',
     part: 3,
-    due: false,
+    due: true,
     text: "A write cut off in the middle is in doubt: it is settled by the tool's own idempotency key, by its probe, or by a person; never silently run again, never silently dropped.",
   },
   {
@@ -92,7 +92,7 @@ export const PROMISES: readonly Owed[] = [
   {
     id: 'model/patient',
     part: 3,
-    due: false,
+    due: true,
     text: 'Rate limits are waited out as told by the provider, shared by everyone on the same quota, across restarts.',
   },
   {

@@ -27,6 +27,9 @@ export type Thread = Decoded<typeof threadRow>
 
 /** Finds the thread or opens it. Two that open the same id together get the same thread. */
 export function* openThread(id: ThreadId, agent: string, parentId: ThreadId | null): Transition<Thread> {
+  // Looked up first: an insert that meets its key locks that row until the commit, also when it then changes nothing.
+  const known = yield* findThread.single(id)
+  if (known?.state === 'open') return known
   const created = yield* first(
     threadRow,
     sql`insert into threads (id, agent, parent_id, created_at) values (${id}, ${agent}, ${parentId}, ${now})

@@ -5,17 +5,17 @@ import type { Owed } from '../tidy/citations.ts'
  * in its title: `test('a late failure changes nothing [T3]', …)`.
  */
 export const CLAIMS: readonly Owed[] = [
-  { id: 'W1', part: 3, due: false, text: 'Two different writes in one turn both run, each with its own decision.' },
+  { id: 'W1', part: 3, due: true, text: 'Two different writes in one turn both run, each with its own decision.' },
   {
     id: 'W2',
     part: 3,
-    due: false,
+    due: true,
     text: 'An identical repeat is not performed again: it gets the first result and says so.',
   },
   {
     id: 'W3',
     part: 3,
-    due: false,
+    due: true,
     text: 'A write that failed, was skipped, denied or expired does not block, answer or decide another.',
   },
   {
@@ -27,7 +27,7 @@ export const CLAIMS: readonly Owed[] = [
   {
     id: 'W5',
     part: 3,
-    due: false,
+    due: true,
     text: 'Distinct parameters have distinct signatures; the order of keys does not matter.',
   },
   {
@@ -36,7 +36,7 @@ export const CLAIMS: readonly Owed[] = [
     due: false,
     text: 'The approval of a read and the decision on a write never leak into each other.',
   },
-  { id: 'W7', part: 3, due: false, text: 'All of this survives a restart in the middle of the turn.' },
+  { id: 'W7', part: 3, due: true, text: 'All of this survives a restart in the middle of the turn.' },
   {
     id: 'T1',
     part: 1,
@@ -69,7 +69,7 @@ export const CLAIMS: readonly Owed[] = [
     text: "A superseded run's authentication failure does not count; while the breaker is open runs fail fast, which counts for nothing.",
   },
   { id: 'T7', part: 1, due: true, text: "Nothing checks first and acts later: the verdict is the write's own." },
-  { id: 'T8', part: 3, due: false, text: 'The partial cost and context of a failed call are kept.' },
+  { id: 'T8', part: 3, due: true, text: 'The partial cost and context of a failed call are kept.' },
   {
     id: 'X1',
     part: 8,
@@ -231,11 +231,11 @@ export const CLAIMS: readonly Owed[] = [
     due: false,
     text: 'What runs in a container or over ssh can declare a stop command; without one the limit is documented.',
   },
-  { id: 'R5', part: 3, due: false, text: 'Side calls retry exactly like main calls.' },
+  { id: 'R5', part: 3, due: true, text: 'Side calls retry exactly like main calls.' },
   {
     id: 'R6',
     part: 3,
-    due: false,
+    due: true,
     text: 'Retry-After is obeyed in seconds or as a date, capped in process, longer waits park, cancel breaks the wait.',
   },
   {

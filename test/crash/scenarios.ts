@@ -31,6 +31,7 @@ import { submitRun } from '../../src/runs/submit.ts'
 import type { Submission } from '../../src/runs/submit.ts'
 import { restartAction, settleAction, startAction } from '../../src/actions/perform.ts'
 import type { Settlement } from '../../src/actions/perform.ts'
+import { blockQuota, quotaSucceeded, waitFor } from '../../src/model/quota.ts'
 import { parkRun, resumeDue, resumeRun } from '../../src/runs/park.ts'
 import { sendMessage, wakeThread } from '../../src/runs/send.ts'
 import type { Sending } from '../../src/runs/send.ts'
@@ -458,7 +459,21 @@ const acting: readonly Scenario[] = [
   }),
 ]
 
+const asking: readonly Scenario[] = [
+  scenario({ blockQuota }, 'a provider that asks to wait', async () => ['anthropic', 30_000, 'rate limited']),
+  scenario({ waitFor }, 'a quota that is blocked', async ({ store }) => {
+    await store.apply(blockQuota, 'anthropic', 30_000, 'rate limited')
+    return ['anthropic']
+  }),
+  scenario({ quotaSucceeded }, 'the probe of a quota', async ({ store, clock }) => {
+    const { blockedUntil } = await store.apply(blockQuota, 'anthropic', 30_000, 'rate limited')
+    clock.step(600_000)
+    return ['anthropic', { at: blockedUntil, blockedUntil }]
+  }),
+]
+
 export const SCENARIOS: readonly Scenario[] = [
+  ...asking,
   ...acting,
   ...submitting,
   ...claiming,

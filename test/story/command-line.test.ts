@@ -170,7 +170,7 @@ describe('bad input', () => {
     writeFileSync(config, '{ "lease": "15s", "capacity": { "totl": 3 } }')
     const { code, stderr } = await new Installation().run(['--config', config, 'status'])
     expect(code).toBe(2)
-    expect(stderr).toContain('"capacity.totl" is not a setting; known here: total')
+    expect(stderr).toContain('"capacity.totl" is not a setting; did you mean "total"?')
   })
 
   test('a home folder that cannot be written', async () => {

@@ -102,6 +102,7 @@ const TABLES = [
   'events',
   'entries',
   'actions',
+  'quotas',
 ]
 
 export const engines: readonly TestEngine[] = [sqlite, postgres]

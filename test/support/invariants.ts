@@ -82,6 +82,7 @@ export async function assertInvariants(store: Store): Promise<void> {
 export async function snapshot(store: Store): Promise<Record<string, unknown[]>> {
   const tables = [
     'store_identity',
+    'quotas',
     'entries',
     'actions',
     'threads',
