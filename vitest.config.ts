@@ -10,6 +10,8 @@ const onlyTidy = projects.length === 1 && projects[0] === 'tidy'
 
 export default defineConfig({
   test: {
+    // Both cores: most tests wait for a process or a disk.
+    maxWorkers: 2,
     globalSetup: onlyTidy ? [] : ['test/support/shared-postgres.ts'],
     projects: [
       suite('unit', ['src/**/*.test.ts']),

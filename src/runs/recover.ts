@@ -109,8 +109,10 @@ function* supersede(id: AttemptId, ground: TakeoverGround): Transition<Attempt |
 /** Nobody has seen the new fence yet: it is taken back in the same transaction. The run is locked before its attempt
  * everywhere, so that two who want both never wait for each other. */
 function* letBe(taken: Run): Transition<undefined> {
-  yield* run(
-    sql`update runs set fence = fence - 1, attempt = attempt - 1 where id = ${taken.id} and fence = ${taken.fence}`,
+  yield* first(
+    runRow,
+    sql`update runs set fence = fence - 1, attempt = attempt - 1
+      where id = ${taken.id} and fence = ${taken.fence} and state = 'running' returning *`,
   )
   return undefined
 }
