@@ -38,14 +38,13 @@ echo "clean-clone: $(git rev-parse --short HEAD) with Node $(newcomer node --ver
 newcomer npm ci
 
 # It must come up, stay up, and go down on request.
-port=$(newcomer node -e "const s=require('net').createServer().listen(0,'127.0.0.1',()=>{console.log(s.address().port);s.close()})")
 set -m
-newcomer npm start -- --port "$port" >"$place/start.log" 2>&1 &
+newcomer npm start >"$place/start.log" 2>&1 &
 started=$!
 set +m
 for _ in $(seq 60); do
   if ! kill -0 "$started" 2>/dev/null; then break; fi
-  if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then up=yes; break; fi
+  if grep -q 'holdfast: up:' "$place/start.log"; then up=yes; break; fi
   sleep 0.5
 done
 cat "$place/start.log"
