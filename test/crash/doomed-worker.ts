@@ -2,22 +2,25 @@
  * A daemon that kills itself with SIGKILL at the nth point of its store (before or after a begin, a statement, a
  * commit). Prints `survived` when everything it found was carried out first.
  *
- *   node doomed-worker.ts STORE_PATH HOME NTH
+ *   node doomed-worker.ts STORE_URL HOME NTH
  */
 import { systemClock as clock } from '../../src/base/clock.ts'
 import { systemRandomness as random } from '../../src/base/ids.ts'
 import { registerThisProcess } from '../../src/workers/worker.ts'
 import { countRuns } from '../../src/runs/run.ts'
+import { openPostgresStore } from '../../src/store/postgres/store.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 
-const [, , path = '', home = '', nth = '0'] = process.argv
+const [, , url = '', home = '', nth = '0'] = process.argv
 let points = 0
 const probe = () => {
   points += 1
   if (points === Number(nth)) process.kill(process.pid, 'SIGKILL')
 }
 
-const store = await openSqliteStore({ path, clock, random, probe })
+const store = url.startsWith('sqlite:')
+  ? await openSqliteStore({ path: url.slice('sqlite:'.length), clock, random, probe })
+  : await openPostgresStore({ url, clock, random, probe })
 const worker = await registerThisProcess({
   store,
   clock,
