@@ -73,3 +73,24 @@ test("a worker that was paused asks before it stops anything: its commands may b
   expect(lost).toEqual(['taken'])
   lease.stop()
 })
+
+test("after a pause it waits for the answer of a slow database before it stops what may be another worker's [runs/fenced]", async () => {
+  let release: (still: readonly AttemptId[]) => void = () => {}
+  const answer = new Promise<readonly AttemptId[]>((resolve) => (release = resolve))
+  const { clock, lease, lost, fenced } = leaseWith(() => answer, [attempt('taken')])
+  clock.pause(LEASE_MS * 4)
+  await awake(clock, 3_000)
+  expect(fenced).toEqual([])
+  release([])
+  await turn()
+  expect(lost).toEqual(['taken'])
+  lease.stop()
+})
+
+test('after a pause it does stop its commands if the database cannot be asked', async () => {
+  const { clock, lease, fenced } = leaseWith(() => Promise.reject(new Error('no database')), [attempt('a')])
+  clock.pause(LEASE_MS * 4)
+  await awake(clock, 3_000)
+  expect(fenced).toHaveLength(1)
+  lease.stop()
+})
