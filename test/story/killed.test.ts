@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 
 import { describe, expect, inject, test } from 'vitest'
 
 import { temporaryFolder, withParameters } from '../support/engines.ts'
 import { Installation, processesWith, supervisorsOf, until } from '../support/holdfast.ts'
+import type { Running } from '../support/holdfast.ts'
 
 /** Each story on both engines: an installation of its own, on a store of its own. */
 const engines = [{ engine: 'sqlite' }, { engine: 'postgres' }] as const
@@ -23,6 +25,29 @@ const gone = (id: string) =>
   until('no process is left', () => Promise.resolve(processesWith(`HOLDFAST_RUN=${id}`).length === 0 || undefined))
 const finishes = async (place: Installation, id: string) =>
   (await place.json<{ type: string }[]>(['runs', 'events', id])).filter(({ type }) => type === 'run.finished').length
+
+/**
+ * Stops the process between two commits. One that is stopped inside of a commit holds an SQLite database for as long as it is
+ * stopped, and nobody can take anything over; everyone else then says `store/busy`.
+ */
+async function pause(daemon: Running, store: string | undefined): Promise<void> {
+  await until('the process is stopped between two commits', () => {
+    daemon.kill('SIGSTOP')
+    if (!store?.startsWith('sqlite:') || isFree(store.slice('sqlite:'.length))) return Promise.resolve(true)
+    daemon.kill('SIGCONT')
+    return Promise.resolve(undefined)
+  })
+}
+
+function isFree(file: string): boolean {
+  using database = new DatabaseSync(file)
+  try {
+    database.exec('begin immediate; rollback')
+    return true
+  } catch {
+    return false
+  }
+}
 
 describe.each(engines)('on $engine somebody is killed with -9 while a command runs', ({ engine }) => {
   test('the daemon: its command goes on, and the next daemon records the end once [runs/paid-work-kept] [runs/one-terminal]', async () => {
@@ -202,7 +227,7 @@ describe.each(engines)('on $engine a worker is paused beyond its lease', ({ engi
     const paused = await first.up()
     const id = await first.detach(...first.append('once', 4_000))
     await started(first, id)
-    paused.kill('SIGSTOP')
+    await pause(paused, shared.store)
     const taker = await second.up()
     const isTaken = async () =>
       (await second.json<{ type: string }[]>(['runs', 'events', id])).some(({ type }) => type === 'run.taken_over')

@@ -119,10 +119,13 @@ export function startProcess(program: string, args: readonly string[], env: Reco
       child.once('close', (code) => resolve({ code, ...output }))
     }),
     kill: (signal) => void child.kill(signal),
-    said: (text) =>
-      until(`"${text}" is said`, () =>
-        Promise.resolve(`${output.stdout}${output.stderr}`.includes(text) || undefined),
-      ).then(() => {}),
+    said: async (text) => {
+      await until(`"${text}" is said`, () => {
+        if (`${output.stdout}${output.stderr}`.includes(text)) return Promise.resolve(true)
+        if (child.exitCode === null) return Promise.resolve(undefined)
+        throw new Error(`it ended (${child.exitCode}) and never said "${text}": ${output.stdout}${output.stderr}`)
+      })
+    },
   }
 }
 
