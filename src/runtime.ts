@@ -6,6 +6,7 @@ import { systemRandomness } from './base/ids.ts'
 import type { Randomness } from './base/ids.ts'
 import { LIMITS } from './base/limits.ts'
 import type { LoadedConfig } from './config/load.ts'
+import type { LiveEvent } from './workers/execute-agent.ts'
 import { homePaths } from './workers/home.ts'
 import { openAgents } from './workers/open-agents.ts'
 import { refuseOlderBackup, rememberSeen } from './workers/restored.ts'
@@ -40,6 +41,8 @@ export interface Runtime {
   readonly agents: readonly string[]
   /** Makes this process a worker of the given kind. */
   registerWorker(kind: WorkerOptions['kind'], own: OwnWorkerOptions): Promise<Worker>
+  /** Tells what the agents of this process say and do, as it happens; the store has what must not be missed. */
+  watch(listener: (event: LiveEvent) => void): () => void
   close(): Promise<void>
 }
 
@@ -61,6 +64,10 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
   }
   const place = { cwd: config?.folder ?? home, env: options.environment ?? {}, codeCache: homePaths(home).codeCache }
   const agents = config === undefined ? new Map() : openAgents(config, { store, clock, random, warn, place })
+  const watchers = new Set<(event: LiveEvent) => void>()
+  const live = (event: LiveEvent) => {
+    for (const watcher of watchers) watcher(event)
+  }
   return {
     home,
     store,
@@ -80,9 +87,14 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
         limits,
         warn,
         agents,
+        live,
         graceMs: LIMITS.graceMs,
         ...own,
       }),
+    watch(listener) {
+      watchers.add(listener)
+      return () => watchers.delete(listener)
+    },
     async close() {
       await rememberSeen(home, store).catch((error: unknown) => warn(describeError(error)))
       await store.close()

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs'
 
+import type { Action } from '../actions/action.ts'
 import type { PolicyRule } from '../actions/policy.ts'
 import { newRunId } from '../base/ids.ts'
-import type { Randomness } from '../base/ids.ts'
+import type { Randomness, RunId, ThreadId } from '../base/ids.ts'
 import { formatDuration } from '../base/duration.ts'
 import { ensureFolder } from '../base/files.ts'
 import type { ActionFolders } from '../loop/act.ts'
@@ -26,8 +27,14 @@ export interface OpenAgent {
   readonly tools: ReadonlyMap<string, Tool>
   readonly policy: readonly PolicyRule[]
   readonly timeoutMs?: number
-  readonly emit?: (event: LoopEvent) => void
 }
+
+/** What whoever watches this process hears of its agents as it happens; the record is in the store. */
+export type LiveEvent = {
+  readonly runId: RunId
+  readonly threadId: ThreadId
+  readonly agent: string
+} & LoopEvent
 
 type Ending = 'cancelled' | 'lease-lost' | 'timeout'
 
@@ -45,6 +52,8 @@ export async function executeAgent(
   if (claim.run.cancelRequestedAt !== null) stop.abort('cancelled')
   const timeoutMs = claim.run.request.timeoutMs ?? agent.timeoutMs
   const disarm = timeoutMs === undefined ? () => {} : clock.after(timeoutMs, () => stop.abort('timeout'), { ref: true })
+  const about = { runId: claim.run.id, threadId: claim.run.threadId, agent: agent.name }
+  const emit = (event: LoopEvent) => executor.live?.({ ...about, ...event })
   const ports = {
     ...agent,
     store,
@@ -52,8 +61,8 @@ export async function executeAgent(
     random,
     agent: agent.name,
     folders: foldersIn(home),
-    onAction: () => {},
-    emit: agent.emit ?? (() => {}),
+    onAction: (action: Action) => emit({ kind: 'action', action }),
+    emit,
   }
   try {
     const end = await runAgent(ports, claim, stop.signal)

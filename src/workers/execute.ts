@@ -24,6 +24,7 @@ import { isTerminal } from '../runs/run.ts'
 import type { Run } from '../runs/run.ts'
 import type { Store } from '../store/store.ts'
 import { outcomeOfCutOff, outcomeOfEnd } from './command-outcome.ts'
+import type { LiveEvent } from './execute-agent.ts'
 import { commandFolder, homePaths } from './home.ts'
 
 /** What is under way and can be told to stop; the end follows by itself. */
@@ -41,6 +42,7 @@ export interface Executor {
   /** The command is under way: from now on it can be told to stop. */
   readonly onCommand: (attempt: AttemptId, command: Stoppable) => void
   readonly warn: (message: string) => void
+  readonly live?: (event: LiveEvent) => void
 }
 
 export const refOf = ({ run, attempt }: Claim): AttemptRef => ({ id: attempt.id, runId: run.id, fence: run.fence })

@@ -18,7 +18,7 @@ import type { NewWorker, WorkerKind } from '../runs/worker.ts'
 import type { Store } from '../store/store.ts'
 import { idleThreads } from '../threads/message.ts'
 import { executeAgent } from './execute-agent.ts'
-import type { OpenAgent } from './execute-agent.ts'
+import type { LiveEvent, OpenAgent } from './execute-agent.ts'
 import { continueTaken, executeClaim } from './execute.ts'
 import type { Executor, Stoppable } from './execute.ts'
 import { commandFolder } from './home.ts'
@@ -43,6 +43,8 @@ export interface WorkerOptions {
   /** The agents that this process can be. */
   readonly agents?: ReadonlyMap<string, OpenAgent>
   readonly warn: (message: string) => void
+  /** Hears what agents say and do here, as it happens. */
+  readonly live?: (event: LiveEvent) => void
 }
 
 interface Held {
@@ -238,7 +240,7 @@ export class Worker {
   }
 
   #hold(claim: Claim, carryOut: (executor: Executor) => Promise<void>): Promise<void> {
-    const { store, clock, home, graceMs, leaseMs, foreground, warn } = this.#options
+    const { store, clock, home, graceMs, leaseMs, foreground, warn, live } = this.#options
     const onCommand = (attempt: AttemptId, command: Stoppable) => {
       const held = this.#held.get(attempt)
       if (held !== undefined) held.command = command
@@ -253,6 +255,7 @@ export class Worker {
       warn,
       onCommand,
       ...(foreground === undefined ? {} : { foreground }),
+      ...(live === undefined ? {} : { live }),
     }
     const settled = carryOut(executor)
       .catch((error: unknown) => {
