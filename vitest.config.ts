@@ -20,6 +20,8 @@ export default defineConfig({
       suite('processes', ['test/processes/**/*.test.ts'], 60_000),
       suite('model', ['test/model/**/*.test.ts'], 60_000),
       suite('tools', ['test/tools/**/*.test.ts'], 60_000),
+      suite('library', ['test/library/**/*.test.ts'], 60_000),
+      suite('server', ['test/server/**/*.test.ts'], 120_000),
       suite('migration', ['test/migration/**/*.test.ts']),
       suite('race', ['test/race/**/*.test.ts'], 120_000),
       suite('crash', ['test/crash/**/*.test.ts'], 300_000),
