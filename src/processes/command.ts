@@ -16,6 +16,8 @@ export interface CommandSpec {
   readonly lostGraceMs?: number
   readonly containment?: ContainmentChoice
   readonly output?: Partial<OutputLimits>
+  /** It is of use to its worker alone and ends with it, however that dies. The worker must read its standard output. */
+  readonly leash?: boolean
 }
 
 export interface OutputLimits {
@@ -89,6 +91,7 @@ export function completeSpec(spec: CommandSpec, { live, place }: Pick<StoredSpec
     lostGraceMs: spec.lostGraceMs ?? DEFAULT_LOST_GRACE_MS,
     containment: spec.containment ?? 'auto',
     output: { ...DEFAULT_OUTPUT, ...spec.output },
+    leash: spec.leash ?? false,
     live,
     place,
   }

@@ -43,6 +43,13 @@ export function judgeFrom(
   return found !== undefined && !found.dead && found.startTime === identity.startTime ? 'alive' : 'dead'
 }
 
+/** Whether its terminal listens to it, and not to a shell to which somebody suspended it. Unknown counts as yes. */
+export function isInForeground(identity: ProcessIdentity | null): boolean {
+  const found = identity === null ? undefined : readProcess(identity.pid)
+  // Without a terminal the kernel says -1.
+  return found?.foreground === undefined || found.foreground < 0 || found.foreground === found.group
+}
+
 /** Signals this very process; false when it is no longer there, or not ours to reach. */
 export function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals): boolean {
   if (judgeProcess(identity) !== 'alive') return false

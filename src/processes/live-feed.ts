@@ -11,9 +11,16 @@ export interface LiveFeed {
   stopWaiting(): void
   /** Resolves when the reader has everything, or is gone. */
   finish(): Promise<void>
+  /** Resolves when there is no reader any more: it died, or everything was passed on. */
+  readonly gone: Promise<void>
 }
 
-export const noFeed: LiveFeed = { write: () => undefined, stopWaiting: () => {}, finish: () => Promise.resolve() }
+export const noFeed: LiveFeed = {
+  write: () => undefined,
+  stopWaiting: () => {},
+  finish: () => Promise.resolve(),
+  gone: new Promise(() => {}),
+}
 
 export function feedTo(fd: number): LiveFeed {
   const socket = new Socket({ fd, readable: true, writable: true })
@@ -38,5 +45,6 @@ export function feedTo(fd: number): LiveFeed {
       const flushed = new Promise<void>((resolve) => socket.end(() => resolve()))
       return Promise.race([flushed, gone.promise])
     },
+    gone: gone.promise,
   }
 }

@@ -12,6 +12,7 @@ test.each(['sh', 'a b', 'evil) R 1 1 1', '((', ''])('the name "%s" does not conf
     parent: 17,
     group: 4240,
     session: 4200,
+    foreground: -1,
     startTime: 987654,
     dead: false,
   })

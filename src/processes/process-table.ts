@@ -6,6 +6,8 @@ export interface ProcessRow {
   readonly parent: number
   readonly group: number
   readonly session: number
+  /** The group that its terminal belongs to just now; where that is not known, nothing. */
+  readonly foreground?: number
   /** Clock ticks since boot on Linux, milliseconds since 1970 on macOS: only comparable on one boot of one host. */
   readonly startTime: number
   /** A zombie: it runs nothing any more and only waits for its parent to ask. */
@@ -50,7 +52,7 @@ export function nestMark(outer: string | undefined, mark: string): string {
   return outer === undefined || outer === '' ? mark : `${outer}.${mark}`
 }
 
-/** Fields 1 to 5, 20 and 22 of proc_pid_stat(5). The name in parentheses may itself hold parentheses and spaces. */
+/** Fields 1 to 8, 20 and 22 of proc_pid_stat(5). The name in parentheses may itself hold parentheses and spaces. */
 export function parseStat(text: string): ProcessRow | undefined {
   const close = text.lastIndexOf(')')
   const fields = text.slice(close + 2).split(' ')
@@ -61,6 +63,7 @@ export function parseStat(text: string): ProcessRow | undefined {
     parent: field(4),
     group: field(5),
     session: field(6),
+    foreground: field(8),
     startTime: field(22),
     // A leader thread that ended before its siblings looks like a zombie, but has threads.
     dead: /^[ZX]/.test(fields[0] ?? '') && field(20) <= 1,

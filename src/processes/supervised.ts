@@ -1,3 +1,5 @@
+import type { Writable } from 'node:stream'
+
 import type { OutputText, CommandEnd, StopReason, StreamName } from './command.ts'
 import type { ProcessIdentity } from './identity.ts'
 
@@ -18,6 +20,8 @@ export interface Supervised {
   /** Asks once; the end follows by itself, through `ended`, when every process is dead. */
   stop(why: Exclude<StopReason, 'timeout'>): void
   readonly ended: Promise<Outcome>
+  /** What it reads, for one that was started with a pipe. */
+  readonly input?: Writable
 }
 
 export const STOP_SIGNALS = { cancelled: 'SIGTERM', 'lease-lost': 'SIGUSR2' } as const

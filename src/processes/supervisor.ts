@@ -53,6 +53,7 @@ export async function supervise(folder: string, stop: Stop): Promise<void> {
     stdout: watchStream(folder, spec, pipes, 'stdout'),
     stderr: watchStream(folder, spec, pipes, 'stderr'),
   }
+  if (spec.leash) void output.stdout.readerGone.then(() => stop.abort('lease-lost'))
   const status = await runInside(enclosure, { folder, spec, stop, pipes, output, startedAt })
   const [stdout, stderr] = await Promise.all([output.stdout.finish(), output.stderr.finish()])
   const end = { ...status, startedAt, endedAt: clock.now(), stdout, stderr, containment: enclosure.containment }
@@ -200,6 +201,7 @@ interface WatchedStream {
   abandon(): void
   finish(): Promise<OutputText>
   flushed(): Promise<void>
+  readonly readerGone: Promise<void>
 }
 
 const LIVE_FD: Record<StreamName, number> = { stdout: 3, stderr: 4 }
@@ -219,6 +221,7 @@ function watchStream(folder: string, spec: StoredSpec, pipes: OutputPipes, name:
     stopWaiting: () => feed.stopWaiting(),
     abandon: () => draining.abandon(),
     flushed: () => feed.finish(),
+    readerGone: feed.gone,
     async finish() {
       const texts = ends.texts()
       await spill.close({ durable: texts.truncated })
@@ -234,6 +237,8 @@ async function recordEnd(folder: string, end: CommandEnd): Promise<void> {
     try {
       return await writeEnd(folder, end)
     } catch (error) {
+      // Whoever removed the folder will not ask for the result.
+      if (!existsSync(folder)) return
       if (clock.monotonicMs() > until) throw error
       await sleep(clock, pause)
     }

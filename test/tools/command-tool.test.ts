@@ -44,8 +44,8 @@ test('a program that is not there or may not be executed has failed', async () =
     toolOf({ command: ['no-such-program'] }).perform({}, newContext()),
     toolOf({ command: ['/tmp'] }).perform({}, newContext()),
   ])
-  expect(missing).toEqual({ kind: 'failed', error: 'could not be started: not found: no-such-program' })
-  expect(folder).toEqual({ kind: 'failed', error: 'could not be started: not executable: /tmp' })
+  expect(missing).toEqual({ kind: 'failed', error: 'could not be started: not found: no-such-program', unbegun: true })
+  expect(folder).toEqual({ kind: 'failed', error: 'could not be started: not executable: /tmp', unbegun: true })
 })
 
 test('of a large output both ends and the size are the result', async () => {
@@ -118,6 +118,7 @@ test('cancelled before it was started, it did not happen', async () => {
   expect(await tool.perform({ entry: 'a' }, context)).toEqual({
     kind: 'failed',
     error: 'cancelled before it was started',
+    unbegun: true,
   })
   expect(ledger.entries()).toEqual([])
 })

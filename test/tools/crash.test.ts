@@ -65,7 +65,11 @@ test('a worker that dies before it has started anything: never started, and it n
   const tool = toolOf(definitionOf(ledger))
   expect(await tool.recover?.(context)).toEqual({ kind: 'never-started' })
   // The worker was only paused, and wakes up.
-  expect(await tool.perform({ entry: 'a' }, context)).toEqual({ kind: 'failed', error: 'it was not started' })
+  expect(await tool.perform({ entry: 'a' }, context)).toEqual({
+    kind: 'failed',
+    error: 'it was not started',
+    unbegun: true,
+  })
   expect(ledger.entries()).toEqual([])
 })
 

@@ -38,6 +38,7 @@ test('a folder that is not there has failed, and one that is is used', async () 
   expect(await shell.perform({ command: 'pwd', folder: '/no/such' }, newContext())).toEqual({
     kind: 'failed',
     error: 'could not be started: no such folder: /no/such',
+    unbegun: true,
   })
 })
 
