@@ -1,3 +1,5 @@
+export { scriptedModel } from '../model/scripted.ts'
+export type { Script } from '../model/script.ts'
 export { FakeClock } from './fake-clock.ts'
 export { storeContract } from './store-contract.ts'
 export type { OpenStore, StoreCase } from './store-contract.ts'

@@ -1,0 +1,23 @@
+import { registerHooks } from 'node:module'
+import { extname } from 'node:path'
+
+const HERE = { holdfast: '../index', 'holdfast/testing': '../testing/index' } as const
+
+let registered = false
+
+/**
+ * What a configuration imports as `holdfast` is the program that reads it: also where that is installed for the whole
+ * machine, runs from its sources, or is another version than the one beside the configuration.
+ */
+export function beTheOwnPackage(): void {
+  if (registered) return
+  registered = true
+  const extension = extname(import.meta.filename)
+  registerHooks({
+    resolve(specifier, context, next) {
+      const file = Object.hasOwn(HERE, specifier) ? HERE[specifier as keyof typeof HERE] : undefined
+      if (file === undefined) return next(specifier, context)
+      return { url: new URL(`${file}${extension}`, import.meta.url).href, shortCircuit: true }
+    },
+  })
+}

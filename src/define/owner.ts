@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { ensureFolder, writeFileAtomic } from '../base/files.ts'
+import type { ToolContext } from '../loop/ports.ts'
+import { judgeProcess, processIdentity } from '../processes/identity.ts'
+import type { ProcessIdentity } from '../processes/identity.ts'
+
+/*
+ * A function lives in a process that may be paused, or have lost its claim, and go on later. As long as it may, "not
+ * done" is not an answer but a moment: performed again, it would happen twice. So whoever begins leaves its identity
+ * where a taker finds it, and only the proven end of that process, or of the function in this one, makes the answer count.
+ */
+
+const fileIn = (folder: string) => join(folder, 'function.json')
+
+/** The functions of this process that have not ended, by the keys of their actions; those that were left behind too. */
+const underWay = new Map<string, number>()
+
+export async function leaveIdentity({ folder }: ToolContext): Promise<void> {
+  await ensureFolder(folder)
+  // Gone after a power loss, it proves nothing, and then the doubt stays.
+  await writeFileAtomic(fileIn(folder), JSON.stringify(processIdentity() ?? null), { mode: 0o600, durable: false })
+}
+
+export function begins(key: string): () => void {
+  underWay.set(key, (underWay.get(key) ?? 0) + 1)
+  return () => {
+    const left = (underWay.get(key) ?? 1) - 1
+    if (left === 0) underWay.delete(key)
+    else underWay.set(key, left)
+  }
+}
+
+/** Whether nothing of this try can happen any more. */
+export function isOver({ key, folder }: ToolContext): boolean {
+  if (underWay.has(key)) return false
+  const owner = readIdentity(folder)
+  if (owner === undefined) return false
+  return (
+    judgeProcess(owner) === 'dead' || (owner.startTime === processIdentity()?.startTime && owner.pid === process.pid)
+  )
+}
+
+function readIdentity(folder: string): ProcessIdentity | undefined {
+  try {
+    return (JSON.parse(readFileSync(fileIn(folder), 'utf8')) as ProcessIdentity | null) ?? undefined
+  } catch {
+    return undefined
+  }
+}

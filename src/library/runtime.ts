@@ -1,0 +1,143 @@
+import { HoldfastError, describeError } from '../base/errors.ts'
+import { LIMITS } from '../base/limits.ts'
+import { readConfig } from '../config/config.ts'
+import { loadConfig } from '../config/load.ts'
+import type { LoadedConfig } from '../config/load.ts'
+import type { PolicyRule } from '../config/policy.ts'
+import type { AgentDefinition } from '../define/agent.ts'
+import type { ModelPrice } from '../loop/ports.ts'
+import { judgeProcess } from '../processes/identity.ts'
+import { liveDaemons } from '../runs/worker.ts'
+import { createRuntime as openRuntime } from '../runtime.ts'
+import type { Runtime as OpenRuntime } from '../runtime.ts'
+import { tendRegularly } from '../workers/tend.ts'
+import type { Worker } from '../workers/worker.ts'
+import { answering, cancelWith } from './answer.ts'
+import type { Answering } from './answer.ts'
+import { send } from './send.ts'
+import type { NewMessage, SentMessage } from './send.ts'
+
+/** Which agents: those of this program, or those of a configuration file. */
+type Agents =
+  | {
+      readonly agents: readonly AgentDefinition[]
+      /** As in a configuration file. */
+      readonly policy?: readonly PolicyRule[]
+      /** Of models, by their names, in US dollars for a million tokens; they come before the list prices that are built in. */
+      readonly prices?: Readonly<Record<string, ModelPrice>>
+      readonly config?: never
+    }
+  | { readonly config: string; readonly agents?: never; readonly policy?: never; readonly prices?: never }
+
+export type RuntimeOptions = Agents & {
+  /** The folder for everything outside the database, and by default for the database too. */
+  readonly home: string
+  /** `sqlite:PATH` or `postgres://…`; by default a file in the home folder. */
+  readonly store?: string
+  /** Hears of what went wrong in the background and will be tried again; by default they are warnings of the process. */
+  readonly warn?: (message: string) => void
+}
+
+export interface Runtime {
+  /** Makes this process a worker: it takes up what was cut off, then what is sent, until it is closed. */
+  start(options?: { readonly workers?: number }): Promise<void>
+  /** Resolves when the message is on disk. */
+  send(message: NewMessage): Promise<Sent>
+  /** Sends, and follows what comes of it. The signal cancels the run, whoever carries it out. */
+  ask(message: NewMessage & { readonly signal?: AbortSignal }): Answering
+  /** Gives what is under way a moment to end; what does not is taken up by the next worker. */
+  close(): Promise<void>
+}
+
+export type Sent = Omit<SentMessage, 'afterSeq'>
+
+/** Opens a runtime for the agents of this program. It executes nothing before it is started. */
+export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
+  const { home, store, warn = (message: string) => process.emitWarning(message, 'HoldfastWarning') } = options
+  const runtime = await openRuntime({
+    home,
+    warn,
+    config: await configOf(options),
+    environment: Object.fromEntries(
+      Object.entries(process.env).flatMap(([key, text]) => (text === undefined ? [] : [[key, text]])),
+    ),
+    ...(store === undefined ? {} : { store }),
+  })
+  return new EmbeddedRuntime(runtime, warn)
+}
+
+async function configOf({ agents, policy, prices, config }: RuntimeOptions): Promise<LoadedConfig> {
+  if (config !== undefined) return loadConfig(config)
+  const names = agents.map(({ name }) => name)
+  const twice = names.find((name, index) => names.indexOf(name) < index)
+  if (twice !== undefined)
+    throw new HoldfastError('usage/agent', `there are two agents "${twice}"`, { remedy: 'rename one of them' })
+  const named = Object.fromEntries(agents.map((agent) => [agent.name, agent]))
+  const read = readConfig({ agents: named, policy: policy ?? [], prices: prices ?? {} }, 'createRuntime')
+  return { ...read, path: 'createRuntime', folder: process.cwd() }
+}
+
+class EmbeddedRuntime implements Runtime {
+  readonly #runtime: OpenRuntime
+  readonly #warn: (message: string) => void
+  #worker: Promise<Worker> | undefined
+  #stopTending = () => {}
+  #closed: Promise<void> | undefined
+
+  constructor(runtime: OpenRuntime, warn: (message: string) => void) {
+    this.#runtime = runtime
+    this.#warn = warn
+  }
+
+  async start({ workers = LIMITS.embeddedWorkers }: { readonly workers?: number } = {}): Promise<void> {
+    // Not as a daemon: several programs may share a home folder, and each has agents that the others do not know.
+    this.#worker ??= this.#runtime.registerWorker('command', { concurrency: workers }).then(async (worker) => {
+      this.#stopTending = tendRegularly(this.#runtime, worker)
+      await worker.start()
+      return worker
+    })
+    await this.#worker
+  }
+
+  async send(message: NewMessage): Promise<Sent> {
+    return withoutSeq(await send(this.#runtime, message))
+  }
+
+  ask({ signal, ...message }: NewMessage & { readonly signal?: AbortSignal }): Answering {
+    const sending = this.#ask(message, signal)
+    const cancel = () =>
+      void cancelWith(this.#runtime, sending, signal!).catch((error: unknown) => this.#warn(describeError(error)))
+    signal?.addEventListener('abort', cancel, { once: true })
+    const forget = () => signal?.removeEventListener('abort', cancel)
+    return answering(this.#runtime, sending, signal, forget)
+  }
+
+  async #ask(message: NewMessage, signal: AbortSignal | undefined): Promise<SentMessage> {
+    signal?.throwIfAborted()
+    if (this.#worker === undefined && !(await hasDaemon(this.#runtime)))
+      this.#warn('nobody executes runs: this runtime was not started, and no daemon is running')
+    return send(this.#runtime, message)
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
+    try {
+      const worker = await this.#worker
+      this.#stopTending()
+      await worker?.drain(LIMITS.drainMs)
+    } finally {
+      await this.#runtime.close()
+    }
+  }
+}
+
+const withoutSeq = ({ messageId, threadId, runId }: SentMessage): Sent => ({ messageId, threadId, runId })
+
+async function hasDaemon({ store }: OpenRuntime): Promise<boolean> {
+  const daemons = await store.read(liveDaemons, null)
+  return daemons.some(({ identity }) => judgeProcess(identity) !== 'dead')
+}
