@@ -1,12 +1,13 @@
 import { findAction, isSettled } from '../actions/action.ts'
 import type { Action } from '../actions/action.ts'
-import { restartAction, settleAction, startAction } from '../actions/perform.ts'
+import { restartAction, settleAction, startAction, whyRefused } from '../actions/perform.ts'
 import type { Settlement } from '../actions/perform.ts'
 import type { Clock } from '../base/clock.ts'
 import { describeError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
 import type { Store } from '../store/store.ts'
+import { keepUntilStored } from './keep.ts'
 import type { Tool, ToolContext, ToolOutcome } from './ports.ts'
 
 export interface ActPorts {
@@ -34,6 +35,9 @@ export class Stopped extends Error {
   }
 }
 
+/** A tool met a limit of the run itself: the call is answered, and the run ends. */
+export class LimitReached extends Error {}
+
 /**
  * Brings every action of one reply to its end: reads side by side, writes one after the other in the model's order. One
  * that fails does not stop the others. What had started before a crash is first looked up.
@@ -52,15 +56,25 @@ export async function settleActions(
   }
   const reads = actions.filter(({ effect }) => effect === 'read')
   for (let next = 0; next < reads.length; next += LIMITS.readsTogether) {
-    await Promise.all(reads.slice(next, next + LIMITS.readsTogether).map(settle))
+    await allOver(reads.slice(next, next + LIMITS.readsTogether).map(settle))
   }
   for (const action of actions.filter(({ effect }) => effect === 'write')) await settle(action)
   return actions.map((action) => settled.get(action.id) ?? action)
 }
 
+/** One that may not go on does not leave the others behind: what has started is over before anybody hears of it. */
+async function allOver(work: readonly Promise<void>[]): Promise<void> {
+  const ended = await Promise.allSettled(work)
+  const surprise = ended.find((each) => each.status === 'rejected' && !(each.reason instanceof Stopped))
+  const broken = surprise ?? ended.find((each) => each.status === 'rejected')
+  if (broken?.status === 'rejected') throw broken.reason
+}
+
 async function settleOne(ports: ActPorts, attempt: AttemptRef, action: Action, signal: AbortSignal): Promise<Action> {
   if (isSettled(action.state)) return action
   if (action.state === 'started') return recoverAction(ports, attempt, action, signal)
+  // Told to stop, by the turn's time or a person: what has not begun is withdrawn with the run.
+  if (signal.aborted) throw new Stopped('cancel-requested')
   await ports.folders.prepare(markOf(action, action.tries + 1))
   const start = await ports.store.apply(startAction, attempt, action.id)
   if (start.kind === 'refused') throw new Stopped(start.why)
@@ -69,13 +83,40 @@ async function settleOne(ports: ActPorts, attempt: AttemptRef, action: Action, s
   return performAction(ports, start.action, signal)
 }
 
-async function performAction(ports: ActPorts, action: Action, signal: AbortSignal): Promise<Action> {
+/** `doubt`: what an earlier try may have done. A second one that did not even begin says nothing about the first. */
+async function performAction(ports: ActPorts, action: Action, signal: AbortSignal, doubt?: string): Promise<Action> {
   const tool = ports.tools.get(action.tool)
-  const outcome =
-    tool === undefined
-      ? ({ kind: 'failed', error: `there is no tool ${action.tool} any more` } as const)
-      : await guarded(tool, (context) => tool.perform(action.input, context), contextOf(ports, action, tool, signal))
-  return ports.store.apply(settleAction, action, settlementOf(outcome, 'its tool'))
+  if (tool === undefined)
+    return settle(ports, action, { kind: 'failed', error: `there is no tool ${action.tool} any more` }, 'nobody')
+  const context = contextOf(ports, action, tool, signal)
+  const outcome = await guarded(tool, () => tool.perform(action.input, context), context)
+  if (outcome.kind === 'failed' && outcome.endsRun === true) {
+    await settle(ports, action, outcome, 'its tool')
+    throw new LimitReached(outcome.error)
+  }
+  if (doubt === undefined || outcome.kind !== 'failed' || outcome.unbegun !== true)
+    return settleTry(ports, action, tool, outcome, context)
+  return settle(ports, action, { kind: 'in-doubt', error: `${doubt}; another try: ${outcome.error}` }, 'nobody')
+}
+
+/** What was cut off by its own time is asked for at once; after a stop of the turn there is no time for questions. */
+async function settleTry(
+  ports: ActPorts,
+  action: Action,
+  tool: Tool,
+  outcome: ToolOutcome,
+  context: ToolContext,
+): Promise<Action> {
+  if (outcome.kind === 'done') return settle(ports, action, outcome, 'its tool')
+  // The taker performs it again; a failure that it never had would be told to the model.
+  if (tool.effect === 'read' && context.signal.reason === 'lease-lost') throw new Stopped('cancel-requested')
+  // A read leaves nothing behind that anybody could doubt.
+  if (tool.effect === 'read') return settle(ports, action, { kind: 'failed', error: outcome.error }, 'its tool')
+  const mayAsk = outcome.kind === 'in-doubt' && !context.signal.aborted
+  // Its own time is over, so the question gets another.
+  const found = mayAsk ? await asked(tool, action.input, contextOf(ports, action, tool, context.signal)) : NO_ANSWER
+  if (found.kind === 'unknown') return settle(ports, action, outcome, 'its tool')
+  return settle(ports, action, found, 'its probe')
 }
 
 /**
@@ -95,13 +136,20 @@ async function recoverAction(
   const left = await leftBehind(ports, tool, context)
   if (left !== undefined && (left.kind === 'done' || left.kind === 'failed'))
     return settle(ports, action, left, 'what its process left behind')
-  const certainlyNot = left?.kind === 'never-started'
-  if (certainlyNot || tool.effect === 'read' || tool.idempotent) return again(ports, attempt, action, signal)
-  const found = tool.probe === undefined ? { kind: 'unknown' as const } : await tool.probe(action.input, context)
+  if (left?.kind === 'never-started' || tool.effect === 'read') return again(ports, attempt, action, signal)
+  const doubt = left?.error ?? 'its worker died while it was under way'
+  if (tool.idempotent) return again(ports, attempt, action, signal, doubt)
+  const found = await asked(tool, action.input, context)
   if (found.kind === 'done') return settle(ports, action, found, 'its probe')
   if (found.kind === 'failed') return again(ports, attempt, action, signal)
-  const error = left?.kind === 'in-doubt' ? left.error : 'its worker died while it was under way'
-  return settle(ports, action, { kind: 'in-doubt', error }, 'nobody')
+  return settle(ports, action, { kind: 'in-doubt', error: doubt }, 'nobody')
+}
+
+const NO_ANSWER = { kind: 'unknown' } as const
+
+/** A probe that breaks has no answer: the doubt stays. */
+async function asked(tool: Tool, input: unknown, context: ToolContext) {
+  return tool.probe === undefined ? NO_ANSWER : tool.probe(input, context).catch(() => NO_ANSWER)
 }
 
 async function leftBehind(ports: ActPorts, tool: Tool, context: ToolContext) {
@@ -111,17 +159,30 @@ async function leftBehind(ports: ActPorts, tool: Tool, context: ToolContext) {
   return guarded(tool, () => tool.recover!(context), context)
 }
 
-async function again(ports: ActPorts, attempt: AttemptRef, action: Action, signal: AbortSignal): Promise<Action> {
+/** Once more, by the same key. Where the run may not go on, what is known of the earlier try is all there will be. */
+async function again(
+  ports: ActPorts,
+  attempt: AttemptRef,
+  action: Action,
+  signal: AbortSignal,
+  doubt?: string,
+): Promise<Action> {
   await ports.folders.prepare(markOf(action, action.tries + 1))
-  const restarted = await ports.store.apply(restartAction, attempt, action)
-  if (restarted !== undefined) return performAction(ports, restarted, signal)
+  const restarted = signal.aborted ? undefined : await ports.store.apply(restartAction, attempt, action)
+  if (restarted !== undefined) return performAction(ports, restarted, signal, doubt)
   const now = await ports.store.read(findAction, action.id)
   if (now !== undefined && isSettled(now.state)) return now
-  throw new Stopped(signal.aborted ? 'cancel-requested' : 'superseded')
+  const why = await ports.store.read(whyRefused, attempt)
+  if (signal.reason === 'lease-lost') throw new Stopped('cancel-requested')
+  if (why === 'superseded' && !signal.aborted) throw new Stopped('superseded')
+  if (doubt !== undefined) return settle(ports, action, { kind: 'in-doubt', error: doubt }, 'nobody')
+  return settle(ports, action, { kind: 'failed', error: `${stopWords(signal)} before it was done` }, 'nobody')
 }
 
+const stopWords = ({ reason }: AbortSignal) => (typeof reason === 'string' ? reason : 'cancelled')
+
 const settle = (ports: ActPorts, action: Action, outcome: ToolOutcome, by: string) =>
-  ports.store.apply(settleAction, action, settlementOf(outcome, by))
+  keepUntilStored(ports.clock, () => ports.store.apply(settleAction, action, settlementOf(outcome, by)))
 
 function settlementOf(outcome: ToolOutcome, by: string): Settlement {
   if (outcome.kind === 'done') return { state: 'done', result: outcome.result ?? null, by }

@@ -43,12 +43,22 @@ export interface ModelRequest {
   readonly replies: number
   /** `side`: compaction, titles; retried like any other, but no turn of the conversation. */
   readonly purpose: 'turn' | 'side'
+  /** Whose conversation it is: two threads may have said the same so far. */
+  readonly threadId?: ThreadId
 }
 
 export interface ModelUsage {
   readonly inputTokens: number
   readonly outputTokens: number
   readonly costMicrousd: number
+}
+
+/** In US dollars for a million tokens. What is not said of a cache costs as input does. */
+export interface ModelPrice {
+  readonly input: number
+  readonly output: number
+  readonly cacheRead?: number
+  readonly cacheWrite?: number
 }
 
 export interface ModelReply {
@@ -78,7 +88,13 @@ export type Asked = { readonly spent: ModelUsage } & (
   | { readonly kind: 'replied'; readonly reply: ModelReply }
   /** Longer than is worth keeping a process for. */
   | { readonly kind: 'park'; readonly until: Instant; readonly reason: string }
-  | { readonly kind: 'failed'; readonly code: 'auth' | 'model'; readonly error: string }
+  | {
+      readonly kind: 'failed'
+      readonly code: 'auth' | 'model'
+      readonly error: string
+      /** The provider says that the conversation does not fit into the model's window. */
+      readonly tooLong?: boolean
+    }
   | { readonly kind: 'cancelled' }
 )
 
@@ -102,8 +118,14 @@ export interface ToolContext {
 /** What became of an action, as far as its tool can know. */
 export type ToolOutcome =
   | { readonly kind: 'done'; readonly result: unknown }
-  /** It certainly did not happen. */
-  | { readonly kind: 'failed'; readonly error: string }
+  /** It certainly did not happen. `unbegun`: it was not even tried, so an earlier try of it is as unknown as before. */
+  | {
+      readonly kind: 'failed'
+      readonly error: string
+      readonly unbegun?: true
+      /** It met a limit of the run: that ends too. */
+      readonly endsRun?: true
+    }
   /** It may or may not have happened. */
   | { readonly kind: 'in-doubt'; readonly error: string }
 

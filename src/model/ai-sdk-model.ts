@@ -3,6 +3,7 @@ import type {
   LanguageModel,
   ModelCallOptions,
   ModelMessage,
+  ModelPrice,
   ModelReply,
   ModelRequest,
   ModelUsage,
@@ -11,21 +12,24 @@ import type {
 import { errorOfSdk } from './ai-sdk-error.ts'
 import type { SdkMessage, SdkModel, SdkPart, SdkUsage } from './ai-sdk.ts'
 import { ModelError } from './model-error.ts'
-import { NO_USAGE } from './usage.ts'
+import { costMicrousd, priceOf } from './prices.ts'
+import type { TokenCounts } from './prices.ts'
 
 export interface SdkModelOptions {
   readonly id: string
   readonly quota: string
   readonly clock: Clock
+  /** Without one the list price, and without that nothing. */
+  readonly price?: ModelPrice
 }
 
 /** A model of the AI SDK behind our port. Always streamed: waiting for the answer is draining the stream. */
-export function aiSdkModel(model: SdkModel, { id, quota, clock }: SdkModelOptions): LanguageModel {
+export function aiSdkModel(model: SdkModel, { id, quota, clock, price = priceOf(id) }: SdkModelOptions): LanguageModel {
   return {
     id,
     quota,
     async generate(request, options) {
-      const heard = new Heard(options)
+      const heard = new Heard(options, price)
       try {
         const { stream } = await model.doStream({ ...asCall(request), abortSignal: options.signal })
         await heard.everything(stream)
@@ -71,10 +75,19 @@ class Heard {
   readonly #calls: ToolCall[] = []
   #text = ''
   #finish: string | undefined
-  usage: ModelUsage = NO_USAGE
+  #tokens: TokenCounts = NO_TOKENS
+  readonly #price: ModelPrice | undefined
 
-  constructor(options: ModelCallOptions) {
+  constructor(options: ModelCallOptions, price: ModelPrice | undefined) {
     this.#options = options
+    this.#price = price
+  }
+
+  /** The one place where tokens of a provider become money. */
+  get usage(): ModelUsage {
+    const { input, cacheRead, cacheWrite, output } = this.#tokens
+    const inputTokens = input + cacheRead + cacheWrite
+    return { inputTokens, outputTokens: output, costMicrousd: costMicrousd(this.#price, this.#tokens) }
   }
 
   async everything(stream: ReadableStream<SdkPart>): Promise<void> {
@@ -97,10 +110,10 @@ class Heard {
     } else if (part.type === 'tool-call') {
       this.#calls.push({ id: part.toolCallId, tool: part.toolName, input: parsedInput(part.input) })
     } else if (part.type === 'raw') {
-      this.usage = atLeast(this.usage, rawUsage(part.rawValue))
+      this.#tokens = atLeast(this.#tokens, rawUsage(part.rawValue))
     } else if (part.type === 'finish') {
       this.#finish = part.finishReason.unified
-      this.usage = atLeast(this.usage, finalUsage(part.usage))
+      this.#tokens = finalTokens(part.usage, this.#tokens)
     } else if (part.type === 'error') throw part.error
   }
 
@@ -120,26 +133,31 @@ function parsedInput(input: string): unknown {
   }
 }
 
-const finalUsage = ({ inputTokens, outputTokens }: SdkUsage): ModelUsage => ({
-  ...NO_USAGE,
-  inputTokens: inputTokens.total ?? 0,
-  outputTokens: outputTokens.total ?? 0,
-})
+const NO_TOKENS: TokenCounts = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }
+
+/** What is said at the end replaces what events said before it, as far as it is said. */
+function finalTokens({ inputTokens, outputTokens }: SdkUsage, heard: TokenCounts): TokenCounts {
+  const { total, cacheRead = 0, cacheWrite = 0 } = inputTokens
+  const output = Math.max(heard.output, outputTokens.total ?? 0)
+  if (total === undefined) return { ...heard, output }
+  return { input: Math.max(0, total - cacheRead - cacheWrite), cacheRead, cacheWrite, output }
+}
 
 /** Counts in an event grow, so the largest is the latest. */
-const atLeast = (left: ModelUsage, right: ModelUsage): ModelUsage => ({
-  inputTokens: Math.max(left.inputTokens, right.inputTokens),
-  outputTokens: Math.max(left.outputTokens, right.outputTokens),
-  costMicrousd: Math.max(left.costMicrousd, right.costMicrousd),
+const atLeast = (left: TokenCounts, right: TokenCounts): TokenCounts => ({
+  input: Math.max(left.input, right.input),
+  cacheRead: Math.max(left.cacheRead, right.cacheRead),
+  cacheWrite: Math.max(left.cacheWrite, right.cacheWrite),
+  output: Math.max(left.output, right.output),
 })
 
 /** Anthropic tells the input's size in the first event; other providers at the end, where `finish` has it. */
-function rawUsage(raw: unknown): ModelUsage {
+function rawUsage(raw: unknown): TokenCounts {
   const event = raw as { message?: { usage?: RawUsage }; usage?: RawUsage } | null | undefined
   const usage = event?.message?.usage ?? event?.usage ?? {}
-  const { input_tokens = 0, cache_read_input_tokens = 0, cache_creation_input_tokens = 0, output_tokens = 0 } = usage
-  const inputTokens = input_tokens + (cache_read_input_tokens ?? 0) + (cache_creation_input_tokens ?? 0)
-  return { inputTokens, outputTokens: output_tokens, costMicrousd: 0 }
+  const { input_tokens = 0, cache_read_input_tokens, cache_creation_input_tokens, output_tokens = 0 } = usage
+  const [cacheRead, cacheWrite] = [cache_read_input_tokens ?? 0, cache_creation_input_tokens ?? 0]
+  return { input: input_tokens, cacheRead, cacheWrite, output: output_tokens }
 }
 
 interface RawUsage {

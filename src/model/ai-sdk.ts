@@ -45,7 +45,11 @@ export interface SdkToolResult {
 }
 
 export interface SdkUsage {
-  readonly inputTokens: { readonly total: number | undefined }
+  readonly inputTokens: {
+    readonly total: number | undefined
+    readonly cacheRead?: number | undefined
+    readonly cacheWrite?: number | undefined
+  }
   readonly outputTokens: { readonly total: number | undefined }
 }
 

@@ -53,6 +53,14 @@ export function isRetried(error: unknown): boolean {
 /** Whether the refusal is about the account, not about this request: everyone who shares it had better wait. */
 export const isAboutQuota = (error: ModelError): boolean => error.status === 429 || error.status === 529
 
+/** Each provider has its own words for it, and most of them the same status as for any other mistake. */
+const TOO_LONG =
+  /context.{0,20}(length|window|limit)|prompt is too long|too many (input )?tokens|maximum.{0,20}tokens|input is too long|request_too_large/i
+
+/** Whether the conversation is too long for the model: it need not be tried again, but shortened. */
+export const isTooLong = (error: ModelError): boolean =>
+  error.code === 'model/bad-request' && (error.status === 413 || TOO_LONG.test(error.message))
+
 export function codeOfStatus(status: number): ModelErrorCode {
   if (status === 429) return 'model/rate-limit'
   if (status === 401 || status === 403) return 'model/auth'

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 
 import { systemClock } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
-import type { LanguageModel } from '../loop/ports.ts'
+import type { LanguageModel, ModelPrice } from '../loop/ports.ts'
 import { aiSdkModel } from './ai-sdk-model.ts'
 import type { SdkModel } from './ai-sdk.ts'
 import { ModelError } from './model-error.ts'
@@ -26,6 +26,7 @@ export interface ProviderSettings {
 
 export interface OpenModelOptions extends ProviderSettings {
   readonly clock?: Clock
+  readonly price?: ModelPrice
 }
 
 interface Named {
@@ -38,14 +39,19 @@ interface Named {
 
 /** Opens what a configuration names: `scripted:PATH`, `anthropic/…`, `openai/…`, `openai-compatible:URL/model`. */
 export async function openModel(id: string, folder: string, options: OpenModelOptions = {}): Promise<LanguageModel> {
-  const { clock = systemClock, ...settings } = options
+  const { clock = systemClock, price, ...settings } = options
   const path = /^scripted:(.+)$/.exec(id)?.[1]
   if (path !== undefined) return scriptedModel(resolve(folder, path), { id, clock })
   const { provider, model, quota, ...address } = readId(id)
   const create = await loadProvider(provider, folder)
   // Such a server tells the cost of a stream only when it is asked to.
   const compatible = provider === 'openai-compatible' ? { name: quota, includeUsage: true } : {}
-  return aiSdkModel(create({ ...compatible, ...settings, ...address })(model), { id, quota, clock })
+  return aiSdkModel(create({ ...compatible, ...settings, ...address })(model), {
+    id,
+    quota,
+    clock,
+    ...(price === undefined ? {} : { price }),
+  })
 }
 
 function readId(id: string): Named {
@@ -67,7 +73,7 @@ type Create = (settings: Readonly<Record<string, unknown>>) => (model: string) =
 
 async function loadProvider(provider: ProviderName, folder: string): Promise<Create> {
   const { package: name, create } = PROVIDERS[provider]
-  const loaded = (await loadHere(name)) ?? (await loadFrom(folder, name))
+  const loaded = (await loadFrom(folder, name)) ?? (await loadHere(name))
   const found = loaded?.[create]
   if (typeof found === 'function') return found as Create
   const { version } = PROVIDERS[provider]

@@ -4,13 +4,24 @@ import { ModelError } from './model-error.ts'
 /** A script as it is written, in a file or in a test. */
 export interface Script {
   readonly replies: readonly (ScriptedReply | ScriptedError)[]
+  /** Answers to side calls (summaries, titles), in order; after the last there is a fixed one. */
+  readonly side?: readonly (ScriptedReply | ScriptedError)[]
+  /**
+   * Starts over with each message of the user, for an agent that always has an answer; otherwise the script is the
+   * whole thread's. `{{message}}` in a text or an input is then what the user said.
+   */
+  readonly repeat?: boolean
 }
 
 export interface ScriptedReply {
   readonly text?: string
   readonly toolCalls?: readonly { readonly tool: string; readonly input?: unknown }[]
   readonly delayMs?: number
+  /** The text comes word by word over this long, after the delay; otherwise all at once. */
+  readonly streamMs?: number
   readonly usage?: Partial<ModelUsage>
+  /** `length`: cut off there by the model's own limit. `refusal`: it will not answer. */
+  readonly finish?: 'length' | 'refusal'
 }
 
 /** One failed try. Without a status: the connection breaks. */
@@ -41,21 +52,29 @@ export function partsOf(script: Script): readonly ScriptPart[] {
 
 /** Says which place is wrong: `clerk.json: replies[2].toolCalls[0].tool must be a text`. */
 export function parseScript(value: unknown, name: string): Script {
-  const fields = objectAt(value, 'the script', ['replies'], name)
+  const fields = objectAt(value, 'the script', ['replies', 'side', 'repeat'], name)
   if (!Array.isArray(fields['replies'])) throw wrong(name, 'replies', 'a list')
+  const { repeat } = fields
+  if (repeat !== undefined && typeof repeat !== 'boolean') throw wrong(name, 'repeat', 'true or false')
   fields['replies'].forEach((entry, index) => checkEntry(entry, `replies[${index}]`, name))
+  if (fields['side'] === undefined) return value as Script
+  if (!Array.isArray(fields['side'])) throw wrong(name, 'side', 'a list')
+  fields['side'].forEach((entry, index) => checkEntry(entry, `side[${index}]`, name))
   return value as Script
 }
 
-const ENTRY = ['text', 'toolCalls', 'error', 'delayMs', 'usage']
+const ENTRY = ['text', 'toolCalls', 'error', 'delayMs', 'streamMs', 'usage', 'finish']
 
 function checkEntry(value: unknown, place: string, name: string): void {
   const entry = objectAt(value, place, ENTRY, name)
   checkAmount(entry['delayMs'], `${place}.delayMs`, name)
+  checkAmount(entry['streamMs'], `${place}.streamMs`, name)
   if (entry['usage'] !== undefined) checkUsage(entry['usage'], `${place}.usage`, name)
   if ('error' in entry) return checkError(entry, place, name)
   if (!('text' in entry) && !('toolCalls' in entry)) throw wrong(name, place, 'a reply (text, toolCalls) or an error')
   if (entry['text'] !== undefined && typeof entry['text'] !== 'string') throw wrong(name, `${place}.text`, 'a text')
+  if (entry['finish'] !== undefined && entry['finish'] !== 'length' && entry['finish'] !== 'refusal')
+    throw wrong(name, `${place}.finish`, '"length" or "refusal"')
   if (entry['toolCalls'] === undefined) return
   if (!Array.isArray(entry['toolCalls'])) throw wrong(name, `${place}.toolCalls`, 'a list')
   entry['toolCalls'].forEach((call, index) => checkToolCall(call, `${place}.toolCalls[${index}]`, name))

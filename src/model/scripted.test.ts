@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
+import type { ThreadId } from '../base/ids.ts'
 import type { ModelRequest } from '../loop/ports.ts'
 import { FakeClock } from '../testing/fake-clock.ts'
 import type { Script } from './script.ts'
@@ -82,7 +83,7 @@ describe('errors in a script', () => {
     const met = []
     for (const request of [left, right, left, right, left, right]) met.push(await tries(model, request))
     expect(met).toEqual([[429, 2_000], [429, 2_000], [529, undefined], [529, undefined], 'two', 'two'])
-    const named = (threadId: string) => ({ ...asking(1), threadId })
+    const named = (name: string) => ({ ...asking(1), threadId: name as ThreadId })
     expect([await tries(model, named('a')), await tries(model, named('b'))]).toEqual([
       [429, 2_000],
       [429, 2_000],
@@ -110,6 +111,20 @@ test('side calls use nothing up', async () => {
   const aside = await model.generate(asking(0, { purpose: 'side', messages: said('x') }), { signal: never })
   expect(aside).toMatchObject({ text: 'A conversation of 1 messages.', toolCalls: [] })
   await expect(model.generate(asking(0), { signal: never })).rejects.toMatchObject({ status: 500 })
+})
+
+test('side calls may have replies of their own, failures among them, and replies may be cut off', async () => {
+  const model = scriptedModel({
+    replies: [{ text: 'half a', finish: 'length' }],
+    side: [{ error: { status: 429 } }, { text: 'In short.', usage: { inputTokens: 9 } }],
+  })
+  const aside = () => model.generate(asking(0, { purpose: 'side' }), { signal: never })
+  await expect(aside()).rejects.toMatchObject({ status: 429 })
+  expect(await aside()).toMatchObject({ text: 'In short.', usage: { inputTokens: 9 }, finish: 'stop' })
+  expect(await aside()).toMatchObject({ text: 'A conversation of 0 messages.' })
+  expect(await model.generate(asking(0), { signal: never })).toMatchObject({ text: 'half a', finish: 'length' })
+  const wrong = { replies: [{ text: 'x', finish: 'stopped' }] } as unknown as Script
+  expect(() => scriptedModel(wrong)).toThrow('replies[0].finish must be "length" or "refusal"')
 })
 
 test('a thread that asks beyond the script is told how many replies there are', async () => {
@@ -176,4 +191,52 @@ describe('a script that is wrong', () => {
     writeFileSync(path, '{ "replies": [ { "text": "hello" } ] }')
     expect(scriptedModel(path)).toMatchObject({ id: `scripted:${path}`, quota: `scripted:${path}` })
   })
+})
+
+describe('a script that repeats', () => {
+  const again: Script = {
+    repeat: true,
+    replies: [
+      { text: 'I note {{message}}.', toolCalls: [{ tool: 'note', input: { entry: ['{{message}}'], times: 1 } }] },
+      { text: 'Noted.' },
+    ],
+  }
+  const reply = { role: 'assistant', text: '', toolCalls: [] } as const
+
+  test('starts over with each message, wherever the thread was when it came', async () => {
+    const model = scriptedModel(again)
+    const ask = async (replies: number, ...messages: ModelRequest['messages']) =>
+      (await model.generate(asking(replies, { messages }), { signal: never })).text
+    expect(await ask(0, ...said('a'))).toBe('I note a.')
+    expect(await ask(1, ...said('a'), reply)).toBe('Noted.')
+    expect(await ask(2, ...said('a'), reply, reply, ...said('b'))).toBe('I note b.')
+    expect(await ask(1, ...said('a'), reply, ...said('c'))).toBe('I note c.')
+  })
+
+  test('puts what was said into texts and inputs, as it is', async () => {
+    const words = '$& {{message}}'
+    const answer = await scriptedModel(again).generate(asking(0, { messages: said(words) }), { signal: never })
+    expect(answer.text).toBe(`I note ${words}.`)
+    expect(answer.toolCalls[0]?.input).toEqual({ entry: [words], times: 1 })
+  })
+
+  test('fails when one message asks for more than it has', async () => {
+    const asked = asking(2, { messages: [...said('a'), reply, reply] })
+    await expect(scriptedModel(again).generate(asked, { signal: never })).rejects.toThrow('asks for reply 3')
+  })
+})
+
+test('a reply with streamMs comes word by word, and a stop ends it in the middle', async () => {
+  const heard: string[] = []
+  const stop = new AbortController()
+  const onText = (delta: string) => {
+    heard.push(delta)
+    if (heard.length === 3) stop.abort()
+  }
+  const model = scriptedModel({ replies: [{ text: 'one two three four', streamMs: 4 }] })
+  const whole = await model.generate(asking(0), { signal: never, onText: (delta) => heard.push(delta) })
+  expect(heard.splice(0)).toEqual(['one ', 'two ', 'three ', 'four'])
+  expect(whole.text).toBe('one two three four')
+  await expect(model.generate(asking(0), { signal: stop.signal, onText })).rejects.toThrow('aborted')
+  expect(heard).toEqual(['one ', 'two ', 'three '])
 })

@@ -1,0 +1,121 @@
+import { judge } from '../actions/policy.ts'
+import type { PolicyRule } from '../actions/policy.ts'
+import type { NewAction } from '../actions/propose.ts'
+import { signatureOf } from '../actions/signature.ts'
+import { describeError } from '../base/errors.ts'
+import { newActionId } from '../base/ids.ts'
+import type { Randomness } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
+import type { ModelReply, Tool, ToolCall } from './ports.ts'
+
+/** What the model is told when its reply is of no use as it is; the conversation goes on from there. */
+const NOTES = {
+  truncated: 'Your reply was cut off by its length limit. Go on exactly where it stopped; do not begin again.',
+  empty: 'Your reply was empty. Answer, or use a tool.',
+} as const
+
+const CUT_OFF =
+  'the reply was cut off by its length limit, so none of its calls was carried out; make them again, with less in each'
+
+export const isEmpty = ({ text, toolCalls }: Pick<ModelReply, 'text' | 'toolCalls'>) =>
+  text.trim() === '' && toolCalls.length === 0
+
+/**
+ * What the model is told, as long as there may be one more of its kind. Calls that were cut off need no note: each gets its
+ * result, which says so.
+ */
+export function noteOn(reply: ModelReply, more: Readonly<Record<keyof typeof NOTES, boolean>>): string | undefined {
+  const kind = isEmpty(reply) ? 'empty' : reply.finish === 'length' ? 'truncated' : undefined
+  return kind !== undefined && reply.toolCalls.length === 0 && more[kind] ? NOTES[kind] : undefined
+}
+
+/** The reply as it is kept and shown from now on. */
+export function kept({ text, toolCalls, finish, usage }: ModelReply) {
+  const contextTokens = usage.inputTokens + usage.outputTokens
+  return {
+    text,
+    toolCalls: toolCalls.map(presentable),
+    ...(finish === 'length' ? { finish } : {}),
+    ...(usage.inputTokens === 0 ? {} : { contextTokens }),
+  }
+}
+
+/**
+ * Providers refuse a conversation with arguments that are not an object, and one with a megabyte of them in it is paid
+ * for at every call: of such arguments only the beginning stays.
+ */
+function presentable(call: ToolCall): ToolCall {
+  const { id, tool, input } = call
+  const size = sizeOf(input)
+  const isObject = typeof input === 'object' && input !== null && !Array.isArray(input)
+  if (isObject && size <= LIMITS.argumentCharacters) return { id, tool, input }
+  const text = typeof input === 'string' ? input : (JSON.stringify(input) ?? '')
+  return { id, tool, input: { unusable: `${text.slice(0, LIMITS.unusableCharacters)}… (${size} characters)` } }
+}
+
+const sizeOf = (input: unknown): number => (JSON.stringify(input) ?? '').length
+
+export interface Proposer {
+  readonly random: Randomness
+  readonly agent: string
+  readonly policy: readonly PolicyRule[]
+  readonly tools: ReadonlyMap<string, Tool>
+}
+
+/** What is wrong with a call becomes its result, in words for the model; nothing else is touched by it. */
+export function proposalFor(ports: Proposer, call: ToolCall, finish: ModelReply['finish']): NewAction {
+  const { id: callId, tool: name } = call
+  const tool = ports.tools.get(name)
+  const common = { id: newActionId(ports.random), mark: ports.random.hex(15), callId, tool: name }
+  const { effect, repeat: repeats } = tool ?? ({ effect: 'read', repeat: 'each' } as const)
+  const checked = checkedCall(ports.tools, call, finish)
+  if ('wrong' in checked) {
+    const { input } = presentable(call)
+    return { ...common, effect, repeats, input, signature: signatureOfText(call), wrong: checked.wrong }
+  }
+  const { input, signature } = checked
+  return {
+    ...common,
+    effect,
+    repeats,
+    input,
+    signature,
+    decision: judge(ports.policy, { tool: name, effect, agent: ports.agent }),
+  }
+}
+
+type Checked = { readonly input: unknown; readonly signature: string } | { readonly wrong: string }
+
+function checkedCall(tools: ReadonlyMap<string, Tool>, call: ToolCall, finish: ModelReply['finish']): Checked {
+  if (finish === 'length') return { wrong: CUT_OFF }
+  const size = sizeOf(call.input)
+  if (size > LIMITS.argumentCharacters)
+    return { wrong: `its arguments have ${size} characters, ${LIMITS.argumentCharacters} at most; send less at once` }
+  const tool = tools.get(call.tool)
+  if (tool === undefined) {
+    const known = [...tools.keys()].toSorted().join(', ')
+    return { wrong: `there is no tool "${call.tool}"; there are: ${known === '' ? 'none' : known}` }
+  }
+  const valid = tool.validate(call.input)
+  return 'error' in valid ? { wrong: valid.error } : signed(tool, valid.input)
+}
+
+function signed(tool: Tool, input: unknown): Checked {
+  try {
+    return { input, signature: signatureOf(tool.name, tool.identity(input)) }
+  } catch (error) {
+    // Half a character, for one: JSON can carry it, its canonical form cannot.
+    return { wrong: describeError(error) }
+  }
+}
+
+/** Of a call that is never performed: so that the same mistake made again is known to be the same. */
+const signatureOfText = ({ tool, input }: ToolCall) => signatureOf(tool, JSON.stringify(input ?? null))
+
+/** Names become columns and sentences: without what a database refuses in a text, and not endless. */
+const named = (name: string) => name.toWellFormed().replaceAll('\0', '\ufffd').slice(0, LIMITS.nameLength)
+
+export const readable = (reply: ModelReply): ModelReply => ({
+  ...reply,
+  toolCalls: reply.toolCalls.map(({ id, tool, input }) => ({ id: named(id), tool: named(tool), input })),
+})
