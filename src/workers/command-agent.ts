@@ -1,0 +1,64 @@
+import { LIMITS } from '../base/limits.ts'
+import { harmlessVariables } from '../base/variables.ts'
+import type { Claim } from '../runs/claim.ts'
+import { takeForCommand } from '../runs/command-turn.ts'
+import type { CommandRequest } from '../runs/run.ts'
+import { messageText } from '../threads/message-text.ts'
+import { pendingMessages } from '../threads/message.ts'
+import { executeClaim, finish, refOf, untilStored } from './execute.ts'
+import type { Executor } from './execute.ts'
+
+/** An agent that is a program of its own: each run of it is one command, whose output is the reply. */
+export interface CommandAgent {
+  readonly name: string
+  readonly command: readonly [string, ...string[]]
+  readonly cwd: string
+  /** The variables that it gets besides the harmless ones. */
+  readonly env: Readonly<Record<string, string>>
+  readonly timeoutMs?: number
+}
+
+const PROMPT = '{prompt}'
+
+/** Begins such a run: what waits in the inbox becomes the prompt. */
+export async function executeCommandAgent(executor: Executor, claim: Claim, agent: CommandAgent): Promise<void> {
+  const { store } = executor
+  const pending = await store.read(pendingMessages, claim.run.threadId, LIMITS.messagesPerTurn)
+  if (pending.length === 0) {
+    return void (await finish(executor, refOf(claim), { state: 'succeeded', result: { text: '' } }))
+  }
+  const shown = pending.map((message) => ({ messageId: message.id, text: messageText(message) }))
+  const prompt = shown.map(({ text }) => text).join('\n\n')
+  if (isTooLong(agent, prompt)) {
+    const error = `the messages have ${Buffer.byteLength(prompt)} bytes, more than an argument may have; let the command read its standard input, without ${PROMPT}`
+    const taken = shown.map(({ messageId }) => messageId)
+    return void (await finish(executor, refOf(claim), { state: 'failed', code: 'validation', error, taken }))
+  }
+  const request = requestFor(agent, prompt, claim.run.request.timeoutMs ?? agent.timeoutMs)
+  const run = await untilStored(executor, () => store.apply(takeForCommand, refOf(claim), shown, request))
+  if (run !== undefined) await executeClaim(executor, { ...claim, run })
+}
+
+const takesArgument = ({ command }: CommandAgent) => command.some((word) => word.includes(PROMPT))
+
+const isTooLong = (agent: CommandAgent, prompt: string) =>
+  takesArgument(agent) && Buffer.byteLength(prompt) > LIMITS.argumentBytes
+
+function requestFor(agent: CommandAgent, prompt: string, timeoutMs: number | undefined): CommandRequest {
+  const [program, ...args] = agent.command
+  return {
+    kind: 'command',
+    argv: [program, ...args.map((word) => word.replaceAll(PROMPT, () => prompt))],
+    cwd: agent.cwd,
+    env: agent.env,
+    ...(takesArgument(agent) ? {} : { input: prompt }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+  }
+}
+
+/** The variables of such an agent: harmless ones, and those that its configuration names. */
+export function agentVariables(env: Readonly<Record<string, string | undefined>>, names: readonly string[]) {
+  const named = names.map((name) => [name, env[name]] as const)
+  const there = named.filter((entry): entry is readonly [string, string] => entry[1] !== undefined)
+  return { ...harmlessVariables(env), ...Object.fromEntries(there) }
+}

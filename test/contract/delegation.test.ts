@@ -1,0 +1,260 @@
+import { describe, expect, test } from 'vitest'
+
+import { newActionId, newAttemptId, newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
+import type { MessageId, RunId, ThreadId } from '../../src/base/ids.ts'
+import { cancelRun } from '../../src/runs/cancel.ts'
+import { mustWait, openChildren, parkForChildren, startChild } from '../../src/runs/children.ts'
+import type { NewChild } from '../../src/runs/children.ts'
+import type { AttemptRef } from '../../src/runs/attempt.ts'
+import { claimRun } from '../../src/runs/claim.ts'
+import { finishRun } from '../../src/runs/finish.ts'
+import { takeForCommand } from '../../src/runs/command-turn.ts'
+import { listRuns } from '../../src/runs/run.ts'
+import { sendMessage } from '../../src/runs/send.ts'
+import type { Store } from '../../src/store/store.ts'
+import { conversationOf } from '../../src/threads/conversation.ts'
+import { consumeMessages, idleThreads, messagesOf, pendingMessages } from '../../src/threads/message.ts'
+import { engines } from '../support/engines.ts'
+import { assertInvariants } from '../support/invariants.ts'
+import { LEASE_MS, addWorker, reread } from '../support/world.ts'
+
+const byTester = { by: 'tester' }
+const PARENT = 'conductor-thread' as ThreadId
+
+const send = (store: Store, threadId: ThreadId, agent: string, key = 'first') =>
+  store.apply(sendMessage, {
+    messageId: newMessageId(random),
+    runId: newRunId(random),
+    threadId,
+    agent,
+    text: 'hello',
+    key,
+  })
+
+async function claim(store: Store, only?: RunId): Promise<AttemptRef> {
+  const claimed = await store.apply(claimRun, {
+    workerId: await addWorker(store),
+    leaseMs: LEASE_MS,
+    limits: {},
+    attempt: { id: newAttemptId(random), mark: random.hex(16) },
+    agents: ['conductor', 'helper'],
+    ...(only === undefined ? {} : { only }),
+  })
+  if (claimed === undefined) throw new Error('nothing to claim')
+  return { id: claimed.attempt.id, runId: claimed.run.id, fence: claimed.run.fence }
+}
+
+async function conductor(store: Store): Promise<AttemptRef> {
+  await send(store, PARENT, 'conductor')
+  const ref = await claim(store)
+  const shown = await store.read(pendingMessages, PARENT, 10)
+  // What it was asked is taken, so that only what comes later waits.
+  for (const { id } of shown) await store.apply(consumeOne, id, ref.runId)
+  return ref
+}
+function* consumeOne(id: string, runId: RunId) {
+  yield* consumeMessages([id], runId, PARENT)
+}
+
+function child(parent: AttemptRef, overrides: Partial<NewChild> = {}): NewChild {
+  const number = newActionId(random).slice('act_'.length)
+  return {
+    parentRunId: parent.runId,
+    mode: 'background',
+    agent: 'helper',
+    key: `delegate:${number}`,
+    threadId: `thr_${number}` as ThreadId,
+    runId: `run_${number}` as RunId,
+    messageId: `msg_${number}` as MessageId,
+    work: { task: 'count the beans' },
+    limits: { depth: 4, children: 3 },
+    backlogLimit: 100,
+    ...overrides,
+  }
+}
+
+describe('when a run has nothing to do but wait', () => {
+  const completion = { kind: 'completion' } as const
+  const prompt = { kind: 'prompt' } as const
+  test.each([
+    ['it waits for a child before its next turn', ['wait'], [], true, true],
+    ['a completion of another does not wake it from that', ['wait'], [completion], false, true],
+    ['somebody who writes does', ['wait'], [completion, prompt], false, false],
+    ['it goes on beside a child in the background', ['background'], [], true, false],
+    ['but does not end before it', ['background'], [], false, true],
+    ['a completion is looked at, though another child is at work', ['background'], [completion], false, false],
+    ['a detached child keeps nobody', ['detached'], [], false, false],
+    ['without children it ends', [], [], false, false],
+  ] as const)('%s', (_title, modes, pending, owesReply, waits) => {
+    expect(mustWait({ children: modes.map((mode) => ({ mode })), pending, owesReply })).toBe(waits)
+  })
+})
+
+describe.each(engines)('on $name', (engine) => {
+  const open = async () => ({ store: await (await engine.database()).open() })
+
+  test('a child is started once, however often its action is performed', async () => {
+    const { store } = await open()
+    const parent = await conductor(store)
+    const asked = child(parent)
+    const started = await store.apply(startChild, asked)
+    expect(await store.apply(startChild, asked)).toEqual(started)
+    expect(await store.read(openChildren, parent.runId)).toMatchObject([{ id: asked.runId, mode: 'background' }])
+    expect(await store.read(messagesOf, asked.threadId)).toMatchObject([{ body: { text: 'count the beans' } }])
+    expect(await reread(store, asked.runId)).toMatchObject({ parentThreadId: PARENT, parentRunId: parent.runId })
+    await assertInvariants(store)
+  })
+
+  test('its end is a message to its parent, which waits parked and goes on [inbox/busy-parent]', async () => {
+    const { store } = await open()
+    const parent = await conductor(store)
+    const asked = child(parent)
+    await store.apply(startChild, asked)
+    expect(await store.apply(parkForChildren, parent, false)).toMatchObject({ kind: 'parked' })
+    const working = await claim(store, asked.runId)
+    await store.apply(finishRun, working, { state: 'succeeded', result: { text: '12' }, summary: '12' })
+    expect(await reread(store, parent.runId)).toMatchObject({ state: 'queued' })
+    expect(await store.read(pendingMessages, PARENT, 10)).toMatchObject([
+      { kind: 'completion', fromThread: asked.threadId, body: { state: 'succeeded', summary: '12' } },
+    ])
+    await assertInvariants(store)
+  })
+
+  test('a child that ends between the look and the parking is not slept through', async () => {
+    const { store } = await open()
+    const parent = await conductor(store)
+    const asked = child(parent)
+    await store.apply(startChild, asked)
+    await store.apply(finishRun, await claim(store, asked.runId), { state: 'succeeded' })
+    expect(await store.apply(parkForChildren, parent, false)).toEqual({ kind: 'changed' })
+    expect(await reread(store, parent.runId)).toMatchObject({ state: 'running' })
+  })
+
+  test('many children that end while their parent parks: it is never left asleep', async () => {
+    const { store } = await open()
+    for (let round = 0; round < 10; round += 1) {
+      const threadId = `parent-${round}` as ThreadId
+      await send(store, threadId, 'conductor')
+      const parent = await claim(store)
+      for (const { id } of await store.read(pendingMessages, threadId, 10))
+        await store.apply(consumeOne, id, parent.runId)
+      const children = [child(parent), child(parent)]
+      for (const each of children) await store.apply(startChild, each)
+      const workers = await Promise.all(children.map(({ runId }) => claim(store, runId)))
+      await Promise.all([
+        store.apply(parkForChildren, parent, false),
+        ...workers.map((each) => store.apply(finishRun, each, { state: 'succeeded' })),
+      ])
+      expect((await reread(store, parent.runId)).state).not.toBe('parked')
+      // Not in the way of the next round.
+      await store.apply(cancelRun, parent.runId, byTester)
+      await store.apply(finishRun, parent, { state: 'cancelled' })
+    }
+  })
+
+  test('cancelling a parent cancels what it started, at every depth, and starts no new turn [runs/cancel-is-final]', async () => {
+    const { store } = await open()
+    const parent = await conductor(store)
+    const [working, waiting] = [child(parent), child(parent)]
+    await store.apply(startChild, working)
+    const worker = await claim(store, working.runId)
+    const grandchild = child(worker)
+    await store.apply(startChild, grandchild)
+    await store.apply(startChild, waiting)
+    await store.apply(parkForChildren, parent, false)
+    expect(await store.apply(cancelRun, parent.runId, byTester)).toMatchObject({ kind: 'cancelled' })
+    expect(await reread(store, waiting.runId)).toMatchObject({
+      state: 'cancelled',
+      cancelReason: expect.stringContaining(parent.runId) as string,
+    })
+    expect(await reread(store, grandchild.runId)).toMatchObject({ state: 'cancelled' })
+    expect(await reread(store, working.runId)).toMatchObject({ state: 'running', cancelBy: 'tester' })
+    expect(await store.apply(finishRun, worker, { state: 'succeeded', result: 1 })).toMatchObject({
+      kind: 'reconciled',
+    })
+    expect(await store.read(pendingMessages, PARENT, 10)).toEqual([])
+    expect(await store.read(idleThreads, ['conductor', 'helper'], 10)).toEqual([])
+    await assertInvariants(store)
+  })
+
+  test('a child that a cancelled parent wanted is not started', async () => {
+    const { store } = await open()
+    const parent = await conductor(store)
+    await store.apply(cancelRun, parent.runId, byTester)
+    expect(await store.apply(startChild, child(parent))).toEqual({ kind: 'refused' })
+  })
+
+  test('cancel and delegation at the same time: no child is left running', async () => {
+    const { store } = await open()
+    for (let round = 0; round < 10; round += 1) {
+      const threadId = `parent-${round}` as ThreadId
+      await send(store, threadId, 'conductor')
+      const parent = await claim(store)
+      const asked = child(parent)
+      await Promise.all([store.apply(startChild, asked), store.apply(cancelRun, parent.runId, byTester)])
+      expect(await store.read(openChildren, parent.runId)).toEqual([])
+    }
+  })
+
+  test('messages that come together to an idle thread start one run', async () => {
+    const { store } = await open()
+    for (let round = 0; round < 5; round += 1) {
+      const threadId = `thread-${round}` as ThreadId
+      const sent = await Promise.all(['a', 'b', 'c', 'd'].map((key) => send(store, threadId, 'conductor', key)))
+      expect(new Set(sent.map(({ runId }) => runId)).size).toBe(1)
+      expect(await store.read(listRuns, { threadId, limit: 10 })).toHaveLength(1)
+    }
+  })
+
+  test('depth and fan-out have limits', async () => {
+    const { store } = await open()
+    const parent = await conductor(store)
+    for (let count = 0; count < 3; count += 1) await store.apply(startChild, child(parent))
+    expect(await store.apply(startChild, child(parent))).toEqual({ kind: 'limit', limit: 'children', value: 3 })
+    let above = parent
+    const limits = { depth: 2, children: 10 }
+    for (let depth = 0; depth < 2; depth += 1) {
+      const below = child(above, { limits })
+      expect(await store.apply(startChild, below)).toMatchObject({ kind: 'started' })
+      above = await claim(store, below.runId)
+    }
+    expect(await store.apply(startChild, child(above, { limits }))).toEqual({ kind: 'limit', limit: 'depth', value: 2 })
+  })
+
+  test('a completion that was there when its parent was cancelled waits for the next message', async () => {
+    const { store } = await open()
+    const parent = await conductor(store)
+    const asked = child(parent)
+    await store.apply(startChild, asked)
+    await store.apply(finishRun, await claim(store, asked.runId), { state: 'succeeded', summary: '12' })
+    await store.apply(cancelRun, parent.runId, byTester)
+    await store.apply(finishRun, parent, { state: 'cancelled' })
+    expect(await store.read(idleThreads, ['conductor'], 10)).toEqual([])
+    const sent = await send(store, PARENT, 'conductor', 'second')
+    expect(sent.runId).not.toBe(parent.runId)
+    expect(await store.read(pendingMessages, PARENT, 10)).toHaveLength(2)
+  })
+
+  test('the turn of an agent that is a command consumes its messages and records what it printed', async () => {
+    const { store } = await open()
+    await send(store, PARENT, 'conductor')
+    const ref = await claim(store)
+    const shown = (await store.read(pendingMessages, PARENT, 10)).map(({ id }) => ({ messageId: id, text: 'hello' }))
+    const request = { kind: 'command', argv: ['echo', 'hello'], cwd: '/' } as const
+    expect(await store.apply(takeForCommand, ref, shown, request)).toMatchObject({
+      request: { ...request, isTurn: true },
+    })
+    const fenced = { ...ref, fence: ref.fence - 1 }
+    expect(await store.apply(takeForCommand, fenced, shown, request)).toBeUndefined()
+    // Once more, because the answer was lost: nothing is shown twice.
+    expect(await store.apply(takeForCommand, ref, shown, request)).toMatchObject({ id: ref.runId })
+    await store.apply(finishRun, ref, { state: 'succeeded', reply: 'good day', result: { text: 'good day' } })
+    const entries = await store.read(conversationOf, PARENT, 1)
+    expect(entries.map(({ kind, body }) => [kind, body.text])).toEqual([
+      ['user', 'hello'],
+      ['assistant', 'good day'],
+    ])
+    expect(await store.read(pendingMessages, PARENT, 10)).toEqual([])
+    await assertInvariants(store)
+  })
+})
