@@ -12,6 +12,7 @@ import { openAgents } from './workers/open-agents.ts'
 import { refuseOlderBackup, rememberSeen } from './workers/restored.ts'
 import { registerThisProcess } from './workers/worker.ts'
 import type { Worker, WorkerOptions } from './workers/worker.ts'
+import { McpServers } from './tools/mcp/servers.ts'
 import { openStore } from './store/open.ts'
 import type { Store } from './store/store.ts'
 
@@ -47,7 +48,9 @@ export interface Runtime {
 }
 
 export type OwnWorkerOptions = Pick<WorkerOptions, 'concurrency'> &
-  Partial<Pick<WorkerOptions, 'foreground' | 'graceMs'>>
+  Partial<Pick<WorkerOptions, 'foreground' | 'graceMs' | 'replaySpool'>>
+
+export type { LiveEvent }
 
 /** The only wiring: a home folder, a store, and the ports to the world. */
 export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
@@ -63,7 +66,11 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     throw error
   }
   const place = { cwd: config?.folder ?? home, env: options.environment ?? {}, codeCache: homePaths(home).codeCache }
-  const agents = config === undefined ? new Map() : openAgents(config, { store, clock, random, warn, place })
+  const definitions = config?.mcpServers ?? new Map<string, never>()
+  const servers = new McpServers({ definitions, clock, random, warn, place, folder: homePaths(home).mcpServers })
+  const ports = { store, clock, random, warn, place, backlog, servers }
+  const agents = config === undefined ? new Map() : openAgents(config, ports)
+  const wakes = { commands: config?.wake ?? new Map<string, never>(), env: place.env }
   const watchers = new Set<(event: LiveEvent) => void>()
   const live = (event: LiveEvent) => {
     for (const watcher of watchers) watcher(event)
@@ -76,8 +83,9 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     leaseMs,
     backlog,
     agents: [...agents.keys()],
-    registerWorker: (kind, own) =>
-      registerThisProcess({
+    registerWorker: (kind, own) => {
+      if (kind === 'daemon') void servers.endLeftovers()
+      return registerThisProcess({
         store,
         clock,
         random,
@@ -89,13 +97,16 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
         agents,
         live,
         graceMs: LIMITS.graceMs,
+        ...(kind === 'daemon' ? { wakes } : {}),
         ...own,
-      }),
+      })
+    },
     watch(listener) {
       watchers.add(listener)
       return () => watchers.delete(listener)
     },
     async close() {
+      await servers.close()
       await rememberSeen(home, store).catch((error: unknown) => warn(describeError(error)))
       await store.close()
     },

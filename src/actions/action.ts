@@ -69,7 +69,33 @@ export const actionsOfThread = single((threadId: ThreadId) =>
   all(actionRow, sql`select * from actions where thread_id = ${threadId} order by entry_seq, ordinal`),
 )
 
+/** Those that an entry of the conversation, or a later one, asked for. */
+export const actionsSince = single((threadId: ThreadId, entrySeq: number) =>
+  all(
+    actionRow,
+    sql`select * from actions where thread_id = ${threadId} and entry_seq >= ${entrySeq} order by entry_seq, ordinal`,
+  ),
+)
+
 /** Those of one reply of the model, in its order. */
 export const actionsOfEntry = single((entrySeq: number) =>
   all(actionRow, sql`select * from actions where entry_seq = ${entrySeq} order by ordinal`),
+)
+
+/** Those of the replies after an entry, in order. */
+export const actionsAfter = single((threadId: ThreadId, entrySeq: number) =>
+  all(
+    actionRow,
+    sql`select * from actions where thread_id = ${threadId} and entry_seq > ${entrySeq} order by entry_seq, ordinal`,
+  ),
+)
+
+/** Those that wait for a person, or of which nobody knows whether they happened. */
+export const openActionsOf = single((threadId: ThreadId, generation: number, limit: number) =>
+  all(
+    actionRow,
+    sql`select a.* from actions a join entries e on e.seq = a.entry_seq
+      where a.thread_id = ${threadId} and a.state in ('waiting', 'in_doubt') and e.generation = ${generation}
+      order by a.entry_seq, a.ordinal limit ${limit}`,
+  ),
 )

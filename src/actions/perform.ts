@@ -47,7 +47,8 @@ function* giveUp(action: Action): Transition<Action> {
   return failed ?? action
 }
 
-function* whyRefused(attempt: AttemptRef): Transition<'cancel-requested' | 'superseded'> {
+/** Of an attempt that may not go on. */
+export function* whyRefused(attempt: AttemptRef): Transition<'cancel-requested' | 'superseded'> {
   const run = yield* findRun.single(attempt.runId)
   return run?.fence === attempt.fence && run.state === 'running' ? 'cancel-requested' : 'superseded'
 }

@@ -39,6 +39,10 @@ export function judge(rules: readonly PolicyRule[], action: Judged): Decision {
 }
 
 const matches = (rule: PolicyRule, action: Judged) =>
-  (rule.tool === undefined || rule.tool === action.tool) &&
+  (rule.tool === undefined || isTool(rule.tool, action.tool)) &&
   (rule.effect === undefined || rule.effect === action.effect) &&
   (rule.agent === undefined || rule.agent === action.agent)
+
+/** `files__*` is every tool of an MCP server; no tool has a star in its name. */
+const isTool = (pattern: string, tool: string) =>
+  pattern.endsWith('*') ? tool.startsWith(pattern.slice(0, -1)) : pattern === tool

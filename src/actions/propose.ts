@@ -3,7 +3,7 @@ import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
 import { integer, row } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
-import { first, one, run } from '../store/transition.ts'
+import { first, one, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { actionRow } from './action.ts'
 import type { Action, Decision } from './action.ts'
@@ -62,7 +62,7 @@ export function* findOriginal(action: Action): Transition<Action | undefined> {
   return yield* first(
     actionRow,
     sql`select * from actions where run_id = ${action.runId} and signature = ${action.signature} and id <> ${action.id}
-      and repeats = 'once' and repeat_of is null and state in ('started', 'done', 'in_doubt')
+      and repeats = 'once' and effect = 'write' and repeat_of is null and state in ('started', 'done', 'in_doubt')
       order by entry_seq, ordinal limit 1`,
   )
 }
@@ -79,10 +79,22 @@ export function* failedTooOften(action: Action): Transition<boolean> {
   return count >= LIMITS.sameFailures
 }
 
+/** How often the same call had failed before this reply, performed or refused. */
+export const failuresBefore = single((action: Action) =>
+  one(
+    countRow,
+    sql`select count(*) as count from actions where run_id = ${action.runId} and signature = ${action.signature}
+      and state = 'failed' and entry_seq < ${action.entrySeq}`,
+  ),
+)
+
 /** Answered from the first: nothing is performed. */
 export function* answerRepeat(action: Action, original: Action): Transition<Action | undefined> {
   const settled = original.state === 'done' ? 'done' : 'failed'
-  const error = original.state === 'done' ? null : 'an identical action is not settled yet'
+  const error =
+    original.state === 'done'
+      ? null
+      : 'not performed again: an identical call before it is not settled, it may or may not have happened'
   const answered = yield* first(
     actionRow,
     sql`update actions set state = ${settled}, repeat_of = ${original.id}, error = ${error},

@@ -23,6 +23,8 @@ export function viewAction(action: Action) {
   return {
     id,
     runId,
+    /** The step whose reply asked for it. */
+    step: action.entrySeq,
     tool,
     effect,
     input,

@@ -29,9 +29,17 @@ export function describeError(error: unknown): string {
   if (error instanceof HoldfastError) {
     return error.remedy === undefined
       ? `${error.code}: ${error.message}`
-      : `${error.code}: ${error.message}; ${error.remedy}`
+      : // What others say ends in a full stop, and here it goes on.
+        `${error.code}: ${error.message.replace(/\.$/, '')}; ${error.remedy}`
   }
   return error instanceof Error ? error.message : String(error)
+}
+
+/** The JSON form of a failure, the same on the command line and over HTTP. */
+export function viewError(error: unknown) {
+  if (!(error instanceof HoldfastError)) return { code: 'internal/unexpected', message: describeError(error) }
+  const { code, message, remedy, retry } = error
+  return { code, message, ...(remedy === undefined ? {} : { remedy }), ...(retry === undefined ? {} : { retry }) }
 }
 
 /** A condition that only a defect in Holdfast itself can break. It stays on in production. */

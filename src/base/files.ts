@@ -1,4 +1,4 @@
-import { link, lstat, mkdir, open, rename, unlink, type FileHandle } from 'node:fs/promises'
+import { link, lstat, mkdir, open, readFile, rename, unlink, type FileHandle } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { HoldfastError, type ErrorDetails } from './errors.ts'
 
@@ -35,6 +35,30 @@ export async function createFileOnce(
     linkOnce(temporary, path),
   )
   if (options.durable !== false) await syncFolder(dirname(path))
+  return outcome
+}
+
+/**
+ * Replaces (or, without `data`, removes) a file of somebody else's, unless it says something else by now than what was read
+ * of it. Looked at when the new content is on disk already, so only a rename lies between the look and the change.
+ */
+export async function replaceFile(
+  path: string,
+  former: Uint8Array,
+  data: string | Uint8Array | undefined,
+): Promise<'replaced' | 'changed'> {
+  const unchanged = async () => (await readFile(path).catch(() => undefined))?.equals(former) === true
+  const swap = async (change: () => Promise<void>) => {
+    if (!(await unchanged())) return 'changed'
+    await change()
+    return 'replaced'
+  }
+  const mode = (await modeOf(path)) ?? 0o600
+  const outcome =
+    data === undefined
+      ? await named(path, () => swap(() => unlink(path)))
+      : await throughTemporary(path, data, { mode }, (temporary) => swap(() => rename(temporary, path)))
+  if (outcome === 'replaced') await syncFolder(dirname(path))
   return outcome
 }
 

@@ -44,6 +44,8 @@ export const LIMITS = {
   backlog: 10_000,
   /** Bytes of one submitted request, so that a row stays a row. */
   requestBytes: 256 * 1024,
+  /** One argument of a command: the kernel's own limit is 128 KiB. */
+  argumentBytes: 120 * 1024,
   /** Names chosen by people: agents, threads, keys. */
   nameLength: 200,
 
@@ -51,10 +53,45 @@ export const LIMITS = {
   sameFailures: 3,
   /** Model calls of one run: an agent that has not come to an end by then goes in circles. */
   turns: 200,
+  /** Input and output of one run: 200 calls, each shown 50,000 tokens. */
+  runTokens: 10_000_000,
+  /** More than this, 10 USD, no single answer should cost without somebody having said so. */
+  runCostMicrousd: 10_000_000,
+  /** What has been at work for a day, waiting excluded, is stuck. */
+  runMs: 86_400_000,
+  /** Replies in a row that the model's own limit cut off: a text in four parts is long, one in five is a loop. */
+  truncatedReplies: 4,
+  /** Empty replies in a row: one happens, a second is how this model answers this conversation. */
+  emptyReplies: 2,
+  /** Arguments of one call: a file that is written is below this, a model that repeats itself is not. */
+  argumentCharacters: 1_000_000,
+  /** What is shown, for good, of arguments that cannot be used. */
+  unusableCharacters: 500,
+
+  /** The window of a model that nobody knows: most have more. */
+  contextTokens: 150_000,
+  /** A larger window is used up to here unless somebody says more: what is shown is paid for at every call. */
+  contextTokensMost: 400_000,
+  /** The share of the window that a request may fill; the rest is for the reply and for what an estimate misses. */
+  contextShare: 0.8,
+  /** The share of the window that stays word for word when the older part is summarised. */
+  contextKeptShare: 0.25,
+  /** A rule of thumb for English and for code; providers' own counts replace it where there are any. */
+  charactersPerToken: 4,
+  /** What a summary is made from: of each result in the older part so many characters. */
+  summarisedResultCharacters: 4_000,
+  /** An outline made without a model has so much of each message. */
+  outlineCharacters: 400,
+  /** Open matters of one kind that a model is told of; with more it would not see the others. */
+  openMatters: 30,
   /** Reads of one reply that run at the same time. */
   readsTogether: 8,
   /** Messages that one turn takes from the inbox; the rest wait for the next. */
   messagesPerTurn: 20,
+  /** Levels of delegation: each multiplies what the one above it costs, and a mistake with it. */
+  delegationDepth: 4,
+  /** Children of one run at the same time; more than anybody can follow, and each may have as many. */
+  children: 20,
   /** What a model is shown of one tool's result. */
   resultCharacters: 60_000,
 
@@ -63,16 +100,66 @@ export const LIMITS = {
   breakerFirstMs: 30_000,
   breakerLongestMs: 300_000,
 
+  /** Text in a message; the whole of a longer one is attached, to be fetched by who wants it. */
+  messageBytes: 32 * 1024,
+  /** Ends of turns in a row that messages may turn into another one; after that a session comes to rest. */
+  blocksInARow: 3,
+  /** What one delivery puts in front of a model; the rest is announced and comes with the next. */
+  deliveryBytes: 64 * 1024,
+  /** How often the recipient of a message is looked for that is not known yet, and the first wait; each is twice the last. */
+  heldAttempts: 5,
+  heldFirstMs: 5_000,
+  /** What somebody took by hand and did not acknowledge comes back after this. */
+  deliveryByHandMs: 15 * 60_000,
+  /** What was delivered or replaced is kept this long after that; what was given up, until somebody purges it. */
+  messagesKeptMs: 30 * 86_400_000,
+  /** What nobody has taken for this long will not be taken any more: a dead letter says so. */
+  messagesWaitMs: 90 * 86_400_000,
+  /** The longest whole text that is kept beside a message: a novel has 1 MB. */
+  attachmentBytes: 4 * 1024 * 1024,
+  /** Deliveries and sessions whose takers one heartbeat looks at: each costs a look at the process table. */
+  lookedAfter: 10_000,
+  /** After a commit, idle sessions with messages are looked for at once, and then again after this at the earliest. */
+  wakeLookMs: 500,
+  /** Waking one session: a command of the user's, and as a part of it the typing at a terminal's prompt. */
+  wakeMs: 5_000,
+  wakeTypingMs: 3_000,
+  /** A session that was woken and did not stir is woken again after this. */
+  wakeAgainMs: 60_000,
   /** What a completion tells the parent of a run's output; the rest stays with the run. 32 KiB bounds a message. */
   summaryCharacters: 8_000,
   /** From TERM to KILL when a command is told to stop. */
   graceMs: 5_000,
+  /** Runs that an embedded worker carries out at once: it shares its process with somebody else's program. */
+  embeddedWorkers: 4,
   /** A draining daemon waits this long for its running commands before it hands them over. */
   drainMs: 10_000,
   /** Large outputs and fences of paused workers are kept this long after the command. */
   remainsKeptMs: 14 * 86_400_000,
   /** Rows in one page of a listing. */
   page: 100,
+  /** Rows in the longest page that a reader may ask for. */
+  longestPage: 1_000,
+  /** Entries, messages and runs of one thread that are shown at once, the newest. */
+  threadShown: 1_000,
+
+  // The window (src/server).
+  /** Event streams that are open at the same time; each costs a socket and a look at every commit. */
+  eventStreams: 64,
+  /** Events that are read and written in one go: what a slow reader can make us hold. */
+  eventsTogether: 200,
+  /** So often an idle stream says that it is there: proxies and readers give up after 30 to 60 s of silence. */
+  heartbeatMs: 15_000,
+  /** A reader that has taken nothing for this long is gone or asleep; it resumes from its last number. */
+  readerStallMs: 60_000,
+  /** Of a reply under way, what is kept for whoever begins to watch; the whole is recorded with the step. */
+  liveCharacters: 64 * 1024,
+  /** Replies under way that are kept so; the oldest goes first. 256 of them are 16 MB at most. */
+  liveReplies: 256,
+  /** Connections to the window at the same time. */
+  connections: 256,
+  /** Requests under way get this long to end when the daemon stops. */
+  windowCloseMs: 1_000,
 
   // Model calls (src/model).
   /** The first try and this many more. */

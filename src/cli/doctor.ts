@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { examine } from '../workers/examine.ts'
 import type { Finding } from '../workers/examine.ts'
 import { describeError } from '../base/errors.ts'
+import { errorCode } from '../base/files.ts'
 import { withRuntime } from './context.ts'
 import { readEnvironment } from './environment.ts'
 import { EXIT } from './exit-code.ts'
@@ -17,7 +18,7 @@ export function addDoctor(program: Command, setExit: SetExit): void {
     .action(async (_: unknown, command: Command) => setExit(await doctor(command)))
 }
 
-/** A store that cannot be opened is a finding, not a failure of the doctor. */
+/** A store that cannot be opened, or a configuration that is wrong, is a finding, not a failure of the doctor. */
 async function doctor(command: Command): Promise<number> {
   const flags = command.optsWithGlobals<{ home?: string; store?: string; json?: boolean }>()
   const output = makeOutput(flags.json === true)
@@ -30,7 +31,8 @@ async function doctor(command: Command): Promise<number> {
     })
   } catch (error) {
     const { home } = readEnvironment(flags)
-    findings = [{ check: 'store', status: 'fail', detail: `${describeError(error)} (home ${home})` }]
+    const check = errorCode(error) === 'usage/config' ? 'configuration' : 'store'
+    findings = [{ check, status: 'fail', detail: `${describeError(error)} (home ${home})` }]
   }
   return report(output, findings)
 }

@@ -1,7 +1,10 @@
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 
-import type { ThreadId } from '../base/ids.ts'
+import type { RunId, ThreadId } from '../base/ids.ts'
+
+const given = <T extends string>(value: string | undefined) =>
+  value === undefined || value === '' ? undefined : (value as T)
 
 /** What the environment says, read once; flags win over it. */
 export interface Environment {
@@ -9,8 +12,12 @@ export interface Environment {
   /** Where the user's configuration is looked for. */
   readonly configFolder: string
   readonly store: string | undefined
+  /** Instead of the one in the home folder. */
+  readonly token: string | undefined
   /** The thread that this process runs in, if a run started it. */
   readonly thread: ThreadId | undefined
+  /** And that run: it owns what is started from here. */
+  readonly run: RunId | undefined
   readonly variables: Readonly<Record<string, string>>
 }
 
@@ -30,15 +37,10 @@ export function readEnvironment(flags: PlaceFlags, env: NodeJS.ProcessEnv = proc
     configFolder:
       home === undefined ? join(env.XDG_CONFIG_HOME ?? join(homedir(), '.config'), 'holdfast') : resolve(home),
     store: flags.store ?? (env.HOLDFAST_STORE === '' ? undefined : env.HOLDFAST_STORE),
-    thread:
-      env.HOLDFAST_THREAD === undefined || env.HOLDFAST_THREAD === '' ? undefined : (env.HOLDFAST_THREAD as ThreadId),
-    variables,
+    token: given<string>(env.HOLDFAST_TOKEN),
+    thread: given<ThreadId>(env.HOLDFAST_THREAD),
+    run: given<RunId>(env.HOLDFAST_RUN),
+    // Absolute: what is started from here may run in another folder.
+    variables: home === undefined ? variables : { ...variables, HOLDFAST_HOME: resolve(home) },
   }
-}
-
-/** What a detached command gets of its submitter's environment: enough to find programs and speak a language, no secrets. */
-const ALLOWED = /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR|HOLDFAST_HOME|HOLDFAST_STORE)$/
-
-export function allowedVariables(environment: Environment): Record<string, string> {
-  return Object.fromEntries(Object.entries(environment.variables).filter(([name]) => ALLOWED.test(name)))
 }

@@ -8,9 +8,11 @@ export const EXIT = { done: 0, failed: 1, usage: 2, notFound: 3, refused: 4, wai
 const REFUSED = new Set([
   'daemon/already-running',
   'runs/key-conflict',
+  'messages/key-conflict',
   'capacity/backlog-full',
   'runs/already-terminal',
   'runs/not-lost',
+  'conflict/mcp-tool',
 ])
 
 export function exitCodeOf(error: unknown): number {

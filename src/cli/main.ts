@@ -1,8 +1,10 @@
 import { Command, CommanderError } from 'commander'
 
-import { HoldfastError, describeError } from '../base/errors.ts'
+import { describeError, viewError } from '../base/errors.ts'
+import { addDemo } from './demo.ts'
 import { addDoctor } from './doctor.ts'
 import { EXIT, exitCodeOf } from './exit-code.ts'
+import { addMcpTools } from './mcp-tools.ts'
 import { addRun } from './run.ts'
 import { addRuns } from './runs.ts'
 import { addSend } from './send.ts'
@@ -28,7 +30,8 @@ export function makeProgram(setExit: SetExit): Command {
     .option('--accept-restore', 'go on with a database that was restored from an older backup')
     .option('--stack', 'show where in the code an unexpected error came from')
     .showHelpAfterError('(holdfast help shows the commands)')
-  for (const add of [addUp, addRun, addSend, addRuns, addThreads, addStatus, addDoctor]) add(program, setExit)
+  for (const add of [addUp, addRun, addSend, addRuns, addThreads, addStatus, addDoctor, addDemo, addMcpTools])
+    add(program, setExit)
   return inherited(program)
 }
 
@@ -61,14 +64,8 @@ export async function main(argv: string[]): Promise<number> {
 function explainFailure(error: unknown, all: readonly string[]): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage
   const argv = all.includes('--') ? all.slice(0, all.indexOf('--')) : all
-  if (argv.includes('--json')) process.stdout.write(`${JSON.stringify({ error: asJson(error) }, null, 2)}\n`)
+  if (argv.includes('--json')) process.stdout.write(`${JSON.stringify({ error: viewError(error) }, null, 2)}\n`)
   process.stderr.write(`holdfast: ${describeError(error)}\n`)
   if (argv.includes('--stack') && error instanceof Error) process.stderr.write(`${error.stack}\n`)
   return exitCodeOf(error)
-}
-
-function asJson(error: unknown) {
-  if (!(error instanceof HoldfastError)) return { code: 'internal/unexpected', message: describeError(error) }
-  const { code, message, remedy, retry } = error
-  return { code, message, ...(remedy === undefined ? {} : { remedy }), ...(retry === undefined ? {} : { retry }) }
 }

@@ -3,11 +3,11 @@ import { resolve } from 'node:path'
 import { InvalidArgumentError } from 'commander'
 import type { Command } from 'commander'
 
-import { parseDuration } from '../base/duration.ts'
 import { HoldfastError, describeError } from '../base/errors.ts'
 import { newRunId, newThreadId } from '../base/ids.ts'
 import type { RunId, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
+import { harmlessVariables } from '../base/variables.ts'
 import { cancelRun } from '../runs/cancel.ts'
 import { findRun, isTerminal } from '../runs/run.ts'
 import type { Run } from '../runs/run.ts'
@@ -18,12 +18,13 @@ import { liveDaemons } from '../runs/worker.ts'
 import type { Worker } from '../workers/worker.ts'
 import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
-import { allowedVariables } from './environment.ts'
+import { durationOption } from './duration-option.ts'
 import { EXIT, signalExitCode } from './exit-code.ts'
 import { theThread } from './find.ts'
 import { brokenPipe, terminal } from './foreground.ts'
 import type { SetExit } from './main.ts'
 import { progress } from './output.ts'
+import { whenToldToStop } from './told-to-stop.ts'
 import { untilEnded } from './wait.ts'
 
 interface RunFlags {
@@ -46,8 +47,8 @@ export function addRun(program: Command, setExit: SetExit): void {
     .option('--agent <name>', 'in whose name it runs: capacity and breakers are counted by it', 'command')
     .option('--thread <thread>', 'the thread it belongs to; one run at a time (default: a new one)')
     .option('--parent <thread>', 'the thread that gets its completion; "self" is the one this process runs in')
-    .option('--timeout <duration>', 'how long it may run, as 30m', duration)
-    .option('--queue-timeout <duration>', 'how long it may wait for a slot', duration)
+    .option('--timeout <duration>', 'how long it may run, as 30m', durationOption)
+    .option('--queue-timeout <duration>', 'how long it may wait for a slot', durationOption)
     .option('--key <key>', 'the same key is the same run')
     .option('--priority <number>', 'higher goes first', wholeNumber, 0)
     .option('--detach', 'store it and return; a daemon executes it')
@@ -79,11 +80,15 @@ async function describeRun(context: Context, argv: [string, ...string[]], flags:
       argv,
       cwd: resolve('.'),
       ...(timeout === undefined ? {} : { timeoutMs: timeout }),
-      ...(flags.detach === true ? { env: allowedVariables(environment) } : {}),
+      ...(flags.detach === true ? { env: harmlessVariables(environment.variables) } : {}),
     },
     ...(key === undefined ? {} : { key }),
     ...(queueTimeout === undefined ? {} : { expiresInMs: queueTimeout }),
     ...(parentThreadId === undefined ? {} : { parentThreadId }),
+    // Cancelling the run that this is started from cancels this one; it does not wait for it.
+    ...(environment.run === undefined || parentThreadId !== environment.thread
+      ? {}
+      : { parentRunId: environment.run, parentMode: 'detached' as const }),
   }
 }
 
@@ -179,25 +184,6 @@ async function cancelHere({ runtime, output }: Context, id: RunId, by: string): 
   await runtime.store.apply(cancelRun, id, { by }).catch((error: unknown) => output.note(describeError(error)))
 }
 
-/**
- * Ctrl-C, TERM, a closed terminal and a reader that went away mean the same: cancel, durably, and stop what runs. One that
- * comes before the run is stored is kept until it is.
- */
-function whenToldToStop(broken: Promise<void>): { cancel(how: (by: string) => Promise<void>): void; ignore(): void } {
-  let told = (_by: string) => {}
-  const first = new Promise<string>((tell) => (told = tell))
-  const onSignal = (signal: NodeJS.Signals) => told(signal)
-  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-  for (const signal of signals) process.on(signal, onSignal)
-  void broken.then(() => told('broken pipe'))
-  return {
-    cancel: (how) => void first.then(how),
-    ignore() {
-      for (const signal of signals) process.off(signal, onSignal)
-    },
-  }
-}
-
 async function report({ runtime, output }: Context, id: RunId): Promise<number> {
   const whole = await runtime.store.read(readWholeRun, id)
   if (whole === undefined) throw new HoldfastError('not-found/run', `${id} is gone`)
@@ -215,14 +201,6 @@ function mirroredExit(run: Run): number {
   if (run.state === 'succeeded') return own ?? EXIT.done
   if (own !== undefined && own !== null && own !== 0) return own
   return run.state === 'cancelled' ? EXIT.refused : EXIT.failed
-}
-
-function duration(text: string): number {
-  try {
-    return parseDuration(text)
-  } catch (error) {
-    throw new InvalidArgumentError(describeError(error))
-  }
 }
 
 function wholeNumber(text: string): number {

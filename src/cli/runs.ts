@@ -1,7 +1,6 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
 
-import { viewAction } from '../actions/view.ts'
 import { formatDuration } from '../base/duration.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { newAttemptId } from '../base/ids.ts'
@@ -9,10 +8,11 @@ import { LIMITS } from '../base/limits.ts'
 import { judgeProcess } from '../processes/identity.ts'
 import type { Attempt } from '../runs/attempt.ts'
 import { cancelRun } from '../runs/cancel.ts'
+import { familyOf } from '../runs/children.ts'
 import { disownRun, heldAttempts } from '../runs/recover.ts'
 import { RUN_STATES, isTerminal, listRuns } from '../runs/run.ts'
 import type { Run, RunState } from '../runs/run.ts'
-import { readWholeRun, viewRun, viewStep } from '../runs/view.ts'
+import { readWholeRun, viewRun, viewWholeRun } from '../runs/view.ts'
 import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
 import { describeTurns } from './conversation.ts'
@@ -33,14 +33,14 @@ export function addRuns(program: Command, setExit: SetExit): void {
     .option('--thread <thread>', 'only runs of this thread')
     .option('--limit <count>', 'how many', Number, LIMITS.page)
     .action(async (flags: ListFlags, command: Command) => {
-      setExit(await withRuntime(command, (context) => list(context, flags)))
+      setExit(await withRuntime(command, (context) => list(context, flags), 'welcome'))
     })
   runs
     .command('show')
     .description('one run: what it was asked, how it went, what it printed')
     .argument('<run>')
     .action(async (id: string, _: unknown, command: Command) =>
-      setExit(await withRuntime(command, (context) => show(context, id))),
+      setExit(await withRuntime(command, (context) => show(context, id), 'welcome')),
     )
   runs
     .command('cancel')
@@ -49,14 +49,14 @@ export function addRuns(program: Command, setExit: SetExit): void {
     .option('--reason <text>', 'why, for the record')
     .option('--no-wait', 'return as soon as the request is stored')
     .action(async (id: string, flags: CancelFlags, command: Command) => {
-      setExit(await withRuntime(command, (context) => cancel(context, id, flags)))
+      setExit(await withRuntime(command, (context) => cancel(context, id, flags), 'welcome'))
     })
   runs
     .command('disown')
     .description('say that the worker of a run, on a host that cannot be reached, is dead: the run ends as lost')
     .argument('<run>')
     .action(async (id: string, _: unknown, command: Command) =>
-      setExit(await withRuntime(command, (context) => disown(context, id))),
+      setExit(await withRuntime(command, (context) => disown(context, id), 'welcome')),
     )
   runs
     .command('events')
@@ -65,7 +65,7 @@ export function addRuns(program: Command, setExit: SetExit): void {
     .option('--after <seq>', 'only what came after this sequence number', Number, 0)
     .option('--follow', 'go on as it happens; with --json one value a line')
     .action(async (id: string | undefined, flags: EventFlags, command: Command) => {
-      setExit(await withRuntime(command, (context) => showEvents(context, id, flags)))
+      setExit(await withRuntime(command, (context) => showEvents(context, id, flags), 'welcome'))
     })
 }
 
@@ -114,17 +114,13 @@ async function show({ runtime, output }: Context, given: string): Promise<number
   const whole = await runtime.store.read(readWholeRun, id)
   if (whole === undefined) throw new HoldfastError('not-found/run', `there is no run "${given}"`)
   const { run, late, attempts, entries, actions } = whole
-  const turns = run.request.kind === 'agent' ? { steps: entries.map(viewStep), actions: actions.map(viewAction) } : {}
-  const value = { ...viewRun(run, late), attempts: attempts.map(viewAttempt), ...turns }
-  output.result(value, () => [describeRun(run, attempts, late.length), ...describeTurns(entries, actions)].join('\n\n'))
+  output.result(viewWholeRun(whole), () =>
+    [describeRun(run, attempts, late.length), ...describeTurns(entries, actions)].join('\n\n'),
+  )
   return EXIT.done
 }
 
 const iso = (instant: number | null) => (instant === null ? undefined : new Date(instant).toISOString())
-
-function viewAttempt({ id, number, workerId, claimedAt, endedAt, outcome }: Attempt) {
-  return { id, number, workerId, claimedAt: iso(claimedAt), endedAt: iso(endedAt), outcome: outcome ?? undefined }
-}
 
 function describeRun(run: Run, attempts: readonly Attempt[], lateCount: number): string {
   const { stdout, stderr } = (run.result ?? {}) as { stdout?: Printed; stderr?: Printed }
@@ -188,22 +184,31 @@ async function cancel(context: Context, given: string, flags: CancelFlags): Prom
       remedy: 'there is nothing left to cancel',
     })
   }
-  const run = answer.kind === 'requested' && flags.wait ? await untilStopped(context, answer.run) : answer.run
+  const { run, stopped } = flags.wait
+    ? await untilStopped(context, answer.run)
+    : { run: answer.run, stopped: isTerminal(answer.run.state) }
   output.result(viewRun(run), () =>
-    isTerminal(run.state) ? `${id} ${run.state}` : `${id} will be cancelled; its worker is stopping it`,
+    stopped ? `${id} ${run.state}` : `${id} will be cancelled; its worker is stopping it`,
   )
-  if (isTerminal(run.state) || !flags.wait) return EXIT.done
+  if (stopped || !flags.wait) return EXIT.done
   output.note('the request is stored and final, but its worker has not stopped it yet; `holdfast doctor` says why')
   return EXIT.failed
 }
 
-/** Where the worker itself is gone and no daemon is there, this process stops what it left behind. */
-async function untilStopped({ runtime }: Context, run: Run): Promise<Run> {
+/**
+ * It is stopped when everything is that it started. Where the worker itself is gone and no daemon is there, this process
+ * stops what it left behind.
+ */
+async function untilStopped({ runtime }: Context, run: Run): Promise<{ readonly run: Run; readonly stopped: boolean }> {
+  const open = (await runtime.store.read(familyOf, run.id)).filter(({ state }) => !isTerminal(state))
+  if (open.length === 0) return { run, stopped: true }
   progress('stopping')
   const worker = await runtime.registerWorker('command', { concurrency: 1 })
   try {
-    await worker.recover(run.id)
-    return (await untilEnded(runtime, run.id, CANCEL_WAIT_MS)) ?? run
+    for (const { id } of open) await worker.recover(id)
+    const ended = await Promise.all(open.map(({ id }) => untilEnded(runtime, id, CANCEL_WAIT_MS)))
+    const stopped = ended.every((each) => each === undefined || isTerminal(each.state))
+    return { run: ended.find((each) => each?.id === run.id) ?? run, stopped }
   } finally {
     await worker.drain(0)
   }

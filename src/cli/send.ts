@@ -1,39 +1,44 @@
 import type { Command } from 'commander'
 
-import { HoldfastError } from '../base/errors.ts'
-import { newMessageId, newRunId, newThreadId } from '../base/ids.ts'
+import { describeError } from '../base/errors.ts'
 import type { RunId } from '../base/ids.ts'
 import { judgeProcess } from '../processes/identity.ts'
+import { addressLetter, viewSent } from '../runs/address.ts'
+import type { Letter } from '../runs/address.ts'
+import { cancelRun } from '../runs/cancel.ts'
+import { familyOf } from '../runs/children.ts'
 import { sendMessage } from '../runs/send.ts'
-import type { Sending } from '../runs/send.ts'
-import { isTerminal } from '../runs/run.ts'
+import { findRun, isTerminal } from '../runs/run.ts'
 import type { Run } from '../runs/run.ts'
 import { viewRun } from '../runs/view.ts'
 import { liveDaemons } from '../runs/worker.ts'
 import { findMessage } from '../threads/message.ts'
-import { viewMessage } from '../threads/view.ts'
 import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
-import { EXIT } from './exit-code.ts'
+import { durationOption } from './duration-option.ts'
+import { EXIT, signalExitCode } from './exit-code.ts'
 import { theThread } from './find.ts'
 import type { SetExit } from './main.ts'
-import { progress } from './output.ts'
-import { nextChange, untilEnded } from './wait.ts'
+import { progress, visible } from './output.ts'
+import { whenToldToStop } from './told-to-stop.ts'
+import { nextChange } from './wait.ts'
 
 interface SendFlags {
   readonly agent?: string
   readonly key?: string
   readonly wait?: boolean
+  readonly timeout?: number
 }
 
 export function addSend(program: Command, setExit: SetExit): void {
   program
     .command('send')
     .description("put a message into a thread's inbox: to a thread, or with --agent to a new one")
-    .argument('<words...>', 'THREAD TEXT, or with --agent just TEXT')
+    .argument('<text...>', 'THREAD TEXT, or with --agent just TEXT')
     .option('--agent <name>', 'start a new thread with this agent')
     .option('--key <key>', 'the same key is the same message')
     .option('--wait', 'wait for the run that takes it')
+    .option('--timeout <duration>', 'how long the run that it starts may take, as 30m', durationOption)
     .action(async (words: string[], flags: SendFlags, command: Command) => {
       setExit(await withRuntime(command, (context) => send(context, words, flags)))
     })
@@ -41,49 +46,22 @@ export function addSend(program: Command, setExit: SetExit): void {
 
 async function send(context: Context, words: readonly string[], flags: SendFlags): Promise<number> {
   const { runtime, output } = context
-  const sending = await addressed(context, words, flags)
-  const { message, runId } = await runtime.store.apply(sendMessage, sending)
+  const timeout = flags.timeout === undefined ? {} : { timeoutMs: flags.timeout }
+  const letter = await addressed(context, words, flags)
+  const sent = await runtime.store.apply(sendMessage, { ...addressLetter(runtime, letter), ...timeout })
+  const value = viewSent(sent, letter.text)
+  const { message, runId } = sent
   if (flags.wait === true) return wait(context, message.id, runId)
-  const value = { message: viewMessage(message), threadId: message.threadId, ...(runId === undefined ? {} : { runId }) }
   output.result(value, () => `${message.threadId}${runId === undefined ? '' : ` ${runId}`}`)
   if (!(await hasDaemon(context))) output.note('it is stored, but no daemon is running: `holdfast up` will see to it')
   return EXIT.done
 }
 
-async function addressed({ runtime }: Context, words: readonly string[], flags: SendFlags): Promise<Sending> {
-  const { random } = runtime
-  const ids = { messageId: newMessageId(random), runId: newRunId(random) }
-  const key = flags.key ?? ids.messageId
-  if (flags.agent !== undefined) {
-    const agent = knownAgent(runtime.agents, flags.agent)
-    return { ...ids, key, agent, threadId: newThreadId(random), text: textOf(words) }
-  }
+async function addressed({ runtime }: Context, words: readonly string[], flags: SendFlags): Promise<Letter> {
+  const key = flags.key === undefined ? {} : { key: flags.key }
+  if (flags.agent !== undefined) return { to: { agent: flags.agent }, text: words.join(' ').trim(), ...key }
   const [given = '', ...rest] = words
-  const thread = await theThread(runtime.store, given)
-  if (!runtime.agents.includes(thread.agent)) {
-    throw new HoldfastError(
-      'usage/no-agent',
-      `thread ${thread.id} belongs to "${thread.agent}", which is no agent of the configuration`,
-      {
-        remedy: 'send to a thread of an agent, or start one with --agent',
-      },
-    )
-  }
-  return { ...ids, key, agent: thread.agent, threadId: thread.id, text: textOf(rest) }
-}
-
-function knownAgent(known: readonly string[], agent: string): string {
-  if (known.includes(agent)) return agent
-  const there = known.length === 0 ? 'the configuration has none' : `there are: ${known.join(', ')}`
-  throw new HoldfastError('not-found/agent', `there is no agent "${agent}"`, { remedy: there })
-}
-
-function textOf(words: readonly string[]): string {
-  const text = words.join(' ').trim()
-  if (text !== '') return text
-  throw new HoldfastError('usage/no-text', 'there is nothing to send', {
-    remedy: 'write the message behind the thread',
-  })
+  return { to: { thread: await theThread(runtime.store, given) }, text: rest.join(' ').trim(), ...key }
 }
 
 async function hasDaemon({ runtime }: Context): Promise<boolean> {
@@ -91,37 +69,84 @@ async function hasDaemon({ runtime }: Context): Promise<boolean> {
   return daemons.some(({ identity }) => judgeProcess(identity) !== 'dead')
 }
 
-/** Where no daemon is running, this process carries the run out itself. */
 async function wait(context: Context, messageId: string, first: RunId | undefined): Promise<number> {
-  const { runtime } = context
-  if (await hasDaemon(context)) return report(context, await untilTaken(context, messageId, first))
+  return (await hasDaemon(context)) ? waitForDaemon(context, messageId, first) : carryOut(context, messageId, first)
+}
+
+/** The daemon goes on with it, whoever waits. */
+async function waitForDaemon(context: Context, messageId: string, first: RunId | undefined): Promise<number> {
+  const stops = whenToldToStop()
+  try {
+    const left = new Promise<string>((leave) => stops.cancel((by) => leave(by)))
+    const run = await Promise.race([untilTaken(context, messageId, first), left])
+    if (typeof run !== 'string') return report(context, run)
+    context.output.note(`not waiting any more, but it goes on; \`holdfast runs cancel ${first ?? 'RUN'}\` stops it`)
+    return signalExitCode(run)
+  } finally {
+    stops.ignore()
+  }
+}
+
+/** Where no daemon is running, this process carries the run out itself, and to stop this process is to cancel the run. */
+async function carryOut(context: Context, messageId: string, first: RunId | undefined): Promise<number> {
+  const { runtime, output } = context
   const worker = await runtime.registerWorker('command', { concurrency: 1 })
+  const stops = whenToldToStop()
+  const cancel = async (by: string) => {
+    output.note(`cancelling ${first ?? 'nothing: another run has it'}`)
+    if (first === undefined) return
+    await runtime.store.apply(cancelRun, first, { by }).catch((error: unknown) => output.note(describeError(error)))
+  }
   try {
     progress('no daemon is running; this process carries it out')
-    if (first !== undefined) await worker.perform(first)
-    return report(context, await untilTaken(context, messageId, first))
+    stops.cancel(cancel)
+    // Nobody else is there for its children either.
+    const tend = async (run: Run | undefined) => {
+      const family = run === undefined ? [] : await runtime.store.read(familyOf, run.id)
+      const queued = family.filter(({ state }) => state === 'queued')
+      const carried = await Promise.all(queued.map(({ id }) => worker.perform(id)))
+      if (!carried.includes(true)) await worker.tend()
+    }
+    return report(context, await untilTaken(context, messageId, first, tend))
   } finally {
+    stops.ignore()
     await worker.drain(0)
   }
 }
 
-async function untilTaken({ runtime }: Context, messageId: string, first: RunId | undefined): Promise<Run> {
+const LOOK_AGAIN_MS = 1_000
+
+/** The run that took the message, once it has ended. `tend` is called as long as it has not, about once a second. */
+async function untilTaken(
+  { runtime }: Context,
+  messageId: string,
+  first: RunId | undefined,
+  tend: (run: Run | undefined) => Promise<void> = () => Promise.resolve(),
+): Promise<Run> {
   for (;;) {
-    const changed = nextChange(runtime, 1_000)
+    const changed = nextChange(runtime, LOOK_AGAIN_MS)
     const message = await runtime.store.read(findMessage, messageId)
     const taker = message?.consumedByRun ?? first
-    const run = taker === undefined ? undefined : await untilEnded(runtime, taker)
+    const run = taker === undefined ? undefined : await runtime.store.read(findRun, taker)
     if (run !== undefined && isTerminal(run.state)) {
       changed.forget()
       return run
     }
+    await tend(run)
     await changed.heard
   }
 }
 
 function report({ output }: Context, run: Run): number {
-  const text = (run.result as { text?: string } | null)?.text
-  output.result(viewRun(run), () => text ?? `${run.state}${run.error === null ? '' : `: ${run.error}`}`)
+  output.result(viewRun(run), () => visible(answerOf(run)))
   if (run.state === 'succeeded') return EXIT.done
+  output.note(`\`holdfast runs show ${run.id}\` has the rest`)
   return run.state === 'cancelled' ? EXIT.refused : EXIT.failed
+}
+
+/** What it said; of a run that did not succeed also why, or a command that failed without a word would leave none. */
+function answerOf({ state, error, result }: Run): string {
+  const text = (result as { readonly text?: string } | null)?.text ?? ''
+  if (state === 'succeeded') return text
+  return [text, `${state}${error === null ? '' : `: ${error}`}`].filter((part) => part !== '').join('\n')
 }

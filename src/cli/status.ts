@@ -18,7 +18,7 @@ export function addStatus(program: Command, setExit: SetExit): void {
   program
     .command('status')
     .description('what is going on')
-    .action(async (_: unknown, command: Command) => setExit(await withRuntime(command, status)))
+    .action(async (_: unknown, command: Command) => setExit(await withRuntime(command, status, 'welcome')))
 }
 
 async function status({ runtime, output }: Context): Promise<number> {
@@ -55,7 +55,11 @@ async function status({ runtime, output }: Context): Promise<number> {
           .map(([state, count]) => `${count} ${state}`)
           .join(', ') || 'none yet'
       }`,
-      ...breakers.map(({ agent, cause }) => `agent ${agent} is stopped for a while (${cause})`),
+      ...breakers.map(({ agent, openUntil }) => {
+        const until =
+          (openUntil ?? 0) > now ? `until ${new Date(openUntil ?? 0).toISOString()}` : 'until its next run succeeds'
+        return `agent ${agent} is stopped ${until}: its provider refuses the credentials; check its API key`
+      }),
       ...(active.length === 0
         ? []
         : [

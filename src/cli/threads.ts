@@ -1,13 +1,10 @@
 import type { Command } from 'commander'
 
-import { actionsOfThread } from '../actions/action.ts'
-import { viewAction } from '../actions/view.ts'
+import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
-import { listRuns } from '../runs/run.ts'
-import { viewRun, viewStep } from '../runs/view.ts'
-import { conversationOf } from '../threads/conversation.ts'
+import { readWholeThread, viewWholeThread } from '../runs/thread-view.ts'
 import { listThreads } from '../threads/thread.ts'
-import type { Thread } from '../threads/thread.ts'
+import { viewThread } from '../threads/view.ts'
 import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
 import { describeTurns } from './conversation.ts'
@@ -22,13 +19,13 @@ export function addThreads(program: Command, setExit: SetExit): void {
   threads
     .command('list')
     .description('the newest threads first')
-    .action(async (_: unknown, command: Command) => setExit(await withRuntime(command, list)))
+    .action(async (_: unknown, command: Command) => setExit(await withRuntime(command, list, 'welcome')))
   threads
     .command('show')
     .description('one thread with its runs')
     .argument('<thread>')
     .action(async (id: string, _: unknown, command: Command) =>
-      setExit(await withRuntime(command, (context) => show(context, id))),
+      setExit(await withRuntime(command, (context) => show(context, id), 'welcome')),
     )
 }
 
@@ -47,14 +44,12 @@ async function list({ runtime, output }: Context): Promise<number> {
 }
 
 async function show({ runtime, output }: Context, given: string): Promise<number> {
-  const thread = await theThread(runtime.store, given)
-  const runs = await runtime.store.read(listRuns, { threadId: thread.id, limit: LIMITS.page })
-  const entries = await runtime.store.read(conversationOf, thread.id, thread.generation)
-  const actions = await runtime.store.read(actionsOfThread, thread.id)
+  const { id } = await theThread(runtime.store, given)
+  const whole = await runtime.store.read(readWholeThread, id, LIMITS.threadShown)
+  if (whole === undefined) throw new HoldfastError('not-found/thread', `there is no thread "${given}"`)
+  const { thread, runs, entries, actions } = whole
   const now = runtime.clock.now()
-  const conversation =
-    entries.length === 0 ? {} : { conversation: entries.map(viewStep), actions: actions.map(viewAction) }
-  output.result({ ...viewThread(thread), runs: runs.map((run) => viewRun(run)), ...conversation }, () =>
+  output.result(viewWholeThread(whole), () =>
     [
       `thread:  ${thread.id}`,
       `agent:   ${thread.agent}`,
@@ -70,15 +65,4 @@ async function show({ runtime, output }: Context, given: string): Promise<number
     ].join('\n'),
   )
   return EXIT.done
-}
-
-function viewThread({ id, agent, state, generation, parentId, createdAt }: Thread) {
-  return {
-    id,
-    agent,
-    state,
-    generation,
-    ...(parentId === null ? {} : { parentId }),
-    createdAt: new Date(createdAt).toISOString(),
-  }
 }

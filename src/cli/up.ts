@@ -4,23 +4,32 @@ import type { Command } from 'commander'
 
 import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
-import type { Worker } from '../workers/worker.ts'
+import { homePaths } from '../workers/home.ts'
+import { tendRegularly } from '../workers/tend.ts'
 import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
 import { EXIT } from './exit-code.ts'
 import type { SetExit } from './main.ts'
+import { openWindow, portOption } from './window.ts'
+import type { Window } from './window.ts'
 
 export function addUp(program: Command, setExit: SetExit): void {
   program
     .command('up')
-    .description('the daemon, in the foreground: executes queued runs, recovers what was cut off')
+    .description('the daemon and its window, in the foreground: executes queued runs, recovers what was cut off')
     .option('--workers <count>', 'how many runs at once', Number, Math.max(4, availableParallelism() * 2))
-    .action(async (flags: { workers: number }, command: Command) => {
-      setExit(await withRuntime(command, (context) => up(context, flags.workers)))
+    .option('--port <port>', 'where the window is (default: 4780, or a free one; 0: any that is free)', portOption)
+    .action(async (flags: UpFlags, command: Command) => {
+      setExit(await withRuntime(command, (context) => up(context, flags)))
     })
 }
 
-async function up(context: Context, workers: number): Promise<number> {
+interface UpFlags {
+  readonly workers: number
+  readonly port?: number
+}
+
+async function up(context: Context, { workers, port }: UpFlags): Promise<number> {
   if (!Number.isSafeInteger(workers) || workers < 1) {
     throw new HoldfastError('usage/workers', '--workers wants a whole number of 1 or more', {
       remedy: 'as in --workers 4',
@@ -28,15 +37,21 @@ async function up(context: Context, workers: number): Promise<number> {
   }
   const { runtime, output } = context
   const worker = await runtime.registerWorker('daemon', { concurrency: workers })
+  const window = await openWindow(context, port).catch(async (error: unknown) => {
+    await worker.stop()
+    throw error
+  })
   const signals = twoSignals()
-  const stopTending = tendRegularly(context, worker)
+  const stopTending = tendRegularly(runtime, worker)
   try {
     await worker.start()
     output.note(
       `up: ${workers} workers, ${runtime.store.engine} store, home ${runtime.home}; stop with Ctrl-C or SIGTERM`,
     )
+    announce(context, window)
     await signals.first
     output.note('draining: no new runs, those under way get a moment to end')
+    await window.close()
     const { handedOver } = await worker.drain(LIMITS.drainMs, signals.second)
     output.note(
       handedOver === 0 ? 'stopped' : `stopped; ${handedOver} commands go on and will be taken up by the next daemon`,
@@ -45,7 +60,15 @@ async function up(context: Context, workers: number): Promise<number> {
   } finally {
     stopTending()
     signals.ignore()
+    await window.close()
   }
+}
+
+/** The token goes to a terminal, where a person can click on it, and not into a log. */
+function announce({ runtime, output }: Context, { url, signInUrl }: Window): void {
+  if (output.json) output.result({ url, pid: process.pid, home: runtime.home }, () => '')
+  if (process.stderr.isTTY) output.note(`window: ${signInUrl}`)
+  else output.note(`window: ${url}/ (sign in with the token in ${homePaths(runtime.home).token})`)
 }
 
 /** The first asks to drain, the second not to wait. */
@@ -64,16 +87,4 @@ function twoSignals(): { readonly first: Promise<void>; readonly second: AbortSi
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, onSignal)
   }
   return { first, second: hurry.signal, ignore }
-}
-
-/** The timer also keeps the process alive while there is nothing to do. */
-function tendRegularly({ runtime }: Context, worker: Worker): () => void {
-  let cancel = () => {}
-  const again = () => {
-    cancel = runtime.clock.after(runtime.leaseMs / LIMITS.renewalsPerLease, () => void worker.tend().then(again), {
-      ref: true,
-    })
-  }
-  again()
-  return () => cancel()
 }

@@ -55,7 +55,7 @@ const failure = (text: string): HoldfastError => {
 test('the example of the contract is read with its defaults filled in', () => {
   const config = parseConfig(JSON.stringify(CONTRACT), 'c.json')
   expect(config.agents.get('clerk')).toEqual({ kind: 'model', ...CONTRACT.agents.clerk })
-  expect(config.agents.get('coder')).toEqual({ kind: 'command', command: ['claude', '-p', '{prompt}'] })
+  expect(config.agents.get('coder')).toEqual({ kind: 'command', command: ['claude', '-p', '{prompt}'], env: [] })
   const { timeout, ...rest } = LEDGER_APPEND
   expect(timeout).toBe('10s')
   expect(config.tools.get('ledger_append')).toEqual({ ...rest, timeoutMs: 10_000 })
@@ -102,7 +102,7 @@ test('an unknown key is named with its line and column, and what was probably me
   )
 })
 
-const tool = (more: object) => JSON.stringify({ tools: { t: { ...LEDGER_APPEND, ...more } } })
+const aTool = (more: object) => JSON.stringify({ tools: { t: { ...LEDGER_APPEND, ...more } } })
 const rule = (more: object) => JSON.stringify({ policy: [more] })
 
 test.each([
@@ -113,14 +113,14 @@ test.each([
   ['{ "agents": { "a": { "command": ["x"], "model": "a/b" } } }', '"agents.a.model" is for agents with a model'],
   ['{ "tools": { "my tool": { "effect": "read", "description": "x", "command": ["x"] } } }', 'cannot be the name of a'],
   ['{ "tools": { "shell": { "effect": "read", "description": "x", "command": ["x"] } } }', 'is the name of a built-in'],
-  [tool({ effect: 'wirte' }), '"tools.t.effect" must be "read" or "write"; did you mean "write"?'],
-  [tool({ identity: ['entri'] }), 'names "entri", which is not an argument; did you mean "entry"?'],
-  [tool({ timeout: 10 }), '"tools.t.timeout" must be a duration in quotes'],
-  [tool({ timeout: '10 sec' }), '"tools.t.timeout" is not a duration'],
-  [tool({ idempotent: 'yes' }), '"tools.t.idempotent" must be true or false'],
-  [tool({ input: { type: 'array' } }), '"tools.t.input" must describe an object'],
-  [tool({ input: { type: 'object', properties: { a: { type: 'text' } } } }), 'a.type: "text" is not a type of JSON'],
-  [tool({ description: undefined }), '"tools.t.description" must be a text'],
+  [aTool({ effect: 'wirte' }), '"tools.t.effect" must be "read" or "write"; did you mean "write"?'],
+  [aTool({ identity: ['entri'] }), 'names "entri", which is not an argument; did you mean "entry"?'],
+  [aTool({ timeout: 10 }), '"tools.t.timeout" must be a duration in quotes'],
+  [aTool({ timeout: '10 sec' }), '"tools.t.timeout" is not a duration'],
+  [aTool({ idempotent: 'yes' }), '"tools.t.idempotent" must be true or false'],
+  [aTool({ input: { type: 'array' } }), '"tools.t.input" must describe an object'],
+  [aTool({ input: { type: 'object', properties: { a: { type: 'text' } } } }), 'a.type: "text" is not a type of JSON'],
+  [aTool({ description: undefined }), '"tools.t.description" must be a text'],
   [rule({ tool: 'shell' }), '"policy[0].decision" must be "allow" or "deny" or "ask"'],
   [rule({ tool: 'shell', decision: 'alow' }), 'did you mean "allow"?'],
   [rule({ tool: 'file', decision: 'ask' }), 'did you mean "files"?'],
@@ -158,6 +158,29 @@ test('all that is wrong is told at once', () => {
   ])
 })
 
+test('what is wrong is told in the order of the file, each with its own remedy', () => {
+  const error = failure('{\n "policy": 1,\n "lease": 2,\n "agents": 3,\n "tols": {}\n}')
+  expect(error.message.match(/c\.json:\d/g)).toEqual(['c.json:2', 'c.json:3', 'c.json:4', 'c.json:5'])
+  expect(describeError(error)).toMatch(/did you mean "tools"\?$/)
+})
+
+test('a file that cannot be a configuration by its name is not executed', async () => {
+  await expect(loadConfig(folder)).rejects.toMatchObject({ remedy: 'give a file whose name ends in .json or .ts' })
+  const text = join(folder, 'config.txt')
+  writeFileSync(text, '{}')
+  await expect(loadConfig(text)).rejects.toMatchObject({ code: 'usage/config' })
+})
+
+test('a schema that a program tied into a knot is refused with its place', () => {
+  const properties: Record<string, unknown> = {}
+  const knot = { type: 'object', properties }
+  properties['self'] = knot
+  const tool = { effect: 'read', description: 'Reads', command: ['true'], input: knot }
+  expect(() => readConfig({ tools: { look: tool } }, 'c.ts')).toThrow(
+    'c.ts: "tools.look.input.properties.self" leads back into itself',
+  )
+})
+
 test('a tool with a mistake in it is not also said to be missing', () => {
   const text = '{ "agents": { "a": { "model": "a/b", "tools": ["t"] } }, "tools": { "t": { "effect": "read" } } }'
   expect(failure(text).message).not.toContain('does not exist')
@@ -167,7 +190,7 @@ test('every way to write JSON is read as the runtime reads it', () => {
   const text = '\uFEFF{"agents":{"\\u0061 \\"b\\"":{"command":["x","é\\n"]},"__proto__":{"command":["y"]}}}'
   const { agents } = parseConfig(text, 'c.json')
   expect([...agents.keys()]).toEqual(['a "b"', '__proto__'])
-  expect(agents.get('a "b"')).toEqual({ kind: 'command', command: ['x', 'é\n'] })
+  expect(agents.get('a "b"')).toEqual({ kind: 'command', command: ['x', 'é\n'], env: [] })
 })
 
 test('a file is read by what it is: JSON with lines, TypeScript without', async () => {

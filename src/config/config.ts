@@ -1,22 +1,39 @@
 import type { HoldfastError } from '../base/errors.ts'
+import type { ModelPrice } from '../loop/ports.ts'
 import { expandToolName } from '../tools/built-in-names.ts'
-import type { CommandToolDefinition } from '../tools/command-tool.ts'
+import type { McpServerDefinition } from '../tools/mcp/definition.ts'
+import { readSelection } from '../tools/mcp/definition.ts'
+import { modelToolName, serverPrefix } from '../tools/mcp/names.ts'
 import { readAgent } from './agent.ts'
+import { readHttpConfig } from './http.ts'
+import type { HttpConfig } from './http.ts'
 import type { AgentConfig } from './agent.ts'
+import { withDefinedTools } from './defined.ts'
+import { checkDelegates } from './delegates.ts'
 import { JsonSyntaxError, lineAndColumn, parseJsonText } from './json-text.ts'
+import { checkPrefixes, readMcpServer } from './mcp.ts'
 import { checkNames, readRule } from './policy.ts'
 import type { PolicyRule } from './policy.ts'
 import { configError } from './problem.ts'
 import type { Complain, Problem, Source } from './problem.ts'
 import { readCount, readDuration, readList, readNamed, readRecord } from './read.ts'
+import { readPrice } from './limits.ts'
+import { readWake } from './wake.ts'
 import { readTool } from './tool.ts'
+import type { ToolConfig } from './tool.ts'
 
 /** What `holdfast.config.json` or `.ts` says, with every default filled in and every group of tools taken apart. */
 export interface Config {
   readonly agents: ReadonlyMap<string, AgentConfig>
-  readonly tools: ReadonlyMap<string, CommandToolDefinition>
+  readonly tools: ReadonlyMap<string, ToolConfig>
+  readonly mcpServers: ReadonlyMap<string, McpServerDefinition>
   /** In the order of the file. */
   readonly policy: readonly PolicyRule[]
+  /** By the name of the model; they come before the list prices that are built in. */
+  readonly prices?: ReadonlyMap<string, ModelPrice>
+  readonly http?: HttpConfig
+  /** The user's own way to wake an idle session: by its client, `*` for all others. */
+  readonly wake?: ReadonlyMap<string, readonly [string, ...string[]]>
   readonly leaseMs?: number
   readonly capacity: CapacityConfig
   readonly backlog?: number
@@ -28,7 +45,13 @@ export interface CapacityConfig {
   readonly perAgent: Readonly<Record<string, number>>
 }
 
-export const EMPTY_CONFIG: Config = { agents: new Map(), tools: new Map(), policy: [], capacity: { perAgent: {} } }
+export const EMPTY_CONFIG: Config = {
+  agents: new Map(),
+  tools: new Map(),
+  mcpServers: new Map(),
+  policy: [],
+  capacity: { perAgent: {} },
+}
 
 /** Reads the text of a configuration. `name` is what errors call the file. */
 export function parseConfig(text: string, name: string): Config {
@@ -50,23 +73,40 @@ function syntaxError(text: string, name: string, { message, offset }: JsonSyntax
 /** Reads a configuration that is a value already, as that of a TypeScript module. Throws all that is wrong at once. */
 export function readConfig(value: unknown, name: string, source?: Source): Config {
   const problems: Problem[] = []
-  const config = readRoot(value, (path, what, remedy) => void problems.push({ path, what, remedy }))
+  const complain: Complain = (path, what, remedy) => void problems.push({ path, what, remedy })
+  const config = readRoot(withDefinedTools(value, complain), complain)
   if (problems.length > 0) throw configError(name, problems, source)
   return config
 }
 
 function readRoot(value: unknown, complain: Complain): Config {
-  const root = readRecord(value, ['agents', 'tools', 'policy', 'lease', 'capacity'], [], complain)
+  const root = readRecord(
+    value,
+    ['agents', 'tools', 'mcpServers', 'policy', 'prices', 'http', 'wake', 'lease', 'capacity'],
+    [],
+    complain,
+  )
   const tools = readNamed(root['tools'] ?? {}, ['tools'], complain, readTool)
+  const mcpServers = readNamed(root['mcpServers'] ?? {}, ['mcpServers'], complain, readMcpServer)
   const agents = readNamed(root['agents'] ?? {}, ['agents'], complain, readAgent)
   const policy = readList(root['policy'] ?? [], ['policy'], complain, readRule)
+  const prices = readNamed(root['prices'] ?? {}, ['prices'], complain, readPrice)
+  const http = root['http'] === undefined ? undefined : readHttpConfig(root['http'], ['http'], complain)
+  const wake = root['wake'] === undefined ? undefined : readWake(root['wake'], ['wake'], complain)
   const leaseMs = root['lease'] === undefined ? undefined : readDuration(root['lease'], ['lease'], complain)
   // Names are looked up in what was written, so that a tool with a mistake in it is not also said to be missing.
-  checkNames({ agents, policy, agentNames: keys(root['agents']), toolNames: keys(root['tools']) }, complain)
+  const [agentNames, toolNames, servers] = [keys(root['agents']), keys(root['tools']), keys(root['mcpServers'])]
+  checkNames({ agents, policy, agentNames, toolNames, servers }, complain)
+  checkDelegates(agents, agentNames, complain)
+  checkPrefixes(servers, toolNames, complain)
   return {
     agents: new Map([...agents].map(([name, agent]) => [name, withTools(agent)])),
     tools,
+    mcpServers,
     policy: policy.flatMap(perTool),
+    ...(prices.size === 0 ? {} : { prices }),
+    ...(http === undefined ? {} : { http }),
+    ...(wake === undefined ? {} : { wake }),
     ...(leaseMs === undefined ? {} : { leaseMs }),
     ...readCapacity(root['capacity'] ?? {}, complain),
   }
@@ -79,7 +119,11 @@ const withTools = (agent: AgentConfig): AgentConfig =>
   agent.kind === 'model' ? { ...agent, tools: [...new Set(agent.tools.flatMap(expandToolName))] } : agent
 
 function perTool(rule: PolicyRule): PolicyRule[] {
-  return rule.tool === undefined ? [rule] : expandToolName(rule.tool).map((tool) => ({ ...rule, tool }))
+  if (rule.tool === undefined) return [rule]
+  const mcp = readSelection(rule.tool)
+  if (mcp === undefined) return expandToolName(rule.tool).map((tool) => ({ ...rule, tool }))
+  const tool = mcp.tool === undefined ? `${serverPrefix(mcp.server)}*` : modelToolName(mcp.server, mcp.tool)
+  return [{ ...rule, tool }]
 }
 
 function readCapacity(value: unknown, complain: Complain): Pick<Config, 'capacity' | 'backlog'> {

@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { HoldfastError } from '../base/errors.ts'
 import { parseConfig, readConfig } from './config.ts'
 import type { Config } from './config.ts'
+import { beTheOwnPackage } from './own-package.ts'
 
 export const CONFIG_NAMES = ['holdfast.config.ts', 'holdfast.config.json'] as const
 
@@ -13,6 +14,11 @@ export type LoadedConfig = Config & { readonly path: string; readonly folder: st
 /** Reads a configuration file. A TypeScript one is executed: only call this for a file that somebody trusts. */
 export async function loadConfig(path: string): Promise<LoadedConfig> {
   const full = resolve(path)
+  if (!/^\.(json|[cm]?[jt]s)$/.test(extname(full))) {
+    throw new HoldfastError('usage/config', `${full} is not named like a configuration`, {
+      remedy: 'give a file whose name ends in .json or .ts',
+    })
+  }
   const config = extname(full) === '.json' ? await fromText(full) : await fromModule(full)
   return { ...config, path: full, folder: dirname(full) }
 }
@@ -22,6 +28,7 @@ async function fromText(path: string): Promise<Config> {
 }
 
 async function fromModule(path: string): Promise<Config> {
+  beTheOwnPackage()
   const module = (await import(pathToFileURL(path).href).catch((cause: unknown) => unreadable(path, cause))) as {
     readonly default?: unknown
   }

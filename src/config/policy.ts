@@ -1,4 +1,5 @@
 import { NAMES_IN_CONFIG } from '../tools/built-in-names.ts'
+import { readSelection } from '../tools/mcp/definition.ts'
 import type { AgentConfig } from './agent.ts'
 import { suggest } from './problem.ts'
 import type { Complain } from './problem.ts'
@@ -37,21 +38,23 @@ interface Written {
   readonly policy: readonly PolicyRule[]
   readonly agentNames: readonly string[]
   readonly toolNames: readonly string[]
+  /** Those of MCP. */
+  readonly servers: readonly string[]
 }
 
 /** Every tool and agent that is named must be there: a rule for a name with a typing mistake would protect nothing. */
-export function checkNames({ agents, policy, agentNames, toolNames }: Written, complain: Complain): void {
-  const tools = [...toolNames, ...NAMES_IN_CONFIG]
+export function checkNames({ agents, policy, agentNames, toolNames, servers }: Written, complain: Complain): void {
+  const tools = [...toolNames, ...NAMES_IN_CONFIG, ...servers.map((server) => `mcp:${server}`)]
   for (const [name, agent] of agents) {
     if (agent.kind === 'command') continue
     for (const [index, tool] of agent.tools.entries()) {
-      if (tools.includes(tool)) continue
+      if (tools.includes(tool) || isOfServer(tool, servers)) continue
       complain(['agents', name, 'tools', index], `names the tool "${tool}", which does not exist`, suggest(tool, tools))
     }
   }
   for (const [index, { tool, agent }] of policy.entries()) {
     const at = (key: string) => ['policy', index, key]
-    if (tool !== undefined && !tools.includes(tool)) {
+    if (tool !== undefined && !tools.includes(tool) && !isOfServer(tool, servers)) {
       complain(at('tool'), `names the tool "${tool}", which does not exist`, suggest(tool, tools))
     }
     if (agent !== undefined && !agentNames.includes(agent)) {
@@ -59,3 +62,7 @@ export function checkNames({ agents, policy, agentNames, toolNames }: Written, c
     }
   }
 }
+
+/** Which tools an MCP server has is known when it runs; that it is one of ours, now. */
+const isOfServer = (tool: string, servers: readonly string[]) =>
+  readSelection(tool)?.tool !== undefined && servers.includes(readSelection(tool)?.server ?? '')

@@ -23,11 +23,16 @@ export function configError(name: string, problems: readonly Problem[], source: 
       remedy: only.remedy,
     })
   }
-  const lines = problems.map((each) => `  ${place(name, each.path, source)}: ${sentence(each)}; ${each.remedy}`)
-  return new HoldfastError('usage/config', `${problems.length} things are wrong:\n${lines.join('\n')}`, {
-    remedy: 'mend them and try again',
-  })
+  const lines = inOrder(problems, source).map(
+    (each) => `  ${place(name, each.path, source)}: ${sentence(each)}; ${each.remedy}`,
+  )
+  // Each line has its own remedy.
+  return new HoldfastError('usage/config', `${problems.length} things are wrong:\n${lines.join('\n')}`)
 }
+
+/** As they come in the file, for whoever goes through it from top to bottom. */
+const inOrder = (problems: readonly Problem[], source: Source | undefined): readonly Problem[] =>
+  source === undefined ? problems : problems.toSorted((a, b) => offsetOf(source, a.path) - offsetOf(source, b.path))
 
 const sentence = ({ path, what }: Problem) => (path.length === 0 ? `it ${what}` : `"${dotted(path)}" ${what}`)
 

@@ -1,8 +1,11 @@
-import { isBuiltIn } from '../tools/built-in-names.ts'
+import { isDefinedTool } from '../define/tool.ts'
+import type { DefinedTool } from '../define/tool.ts'
+import { toolNameProblem } from '../tools/built-in-names.ts'
 import type { CommandToolDefinition } from '../tools/command-tool.ts'
 import { TOOL_LIMITS } from '../tools/limits.ts'
 import { schemaProblem } from '../tools/schema.ts'
 import type { JsonSchema } from '../loop/ports.ts'
+import { findCycle } from './cycle.ts'
 import type { Path } from './json-text.ts'
 import { suggest } from './problem.ts'
 import type { Complain } from './problem.ts'
@@ -27,12 +30,14 @@ const REPEATS = ['once', 'each'] as const
 
 type Key = (typeof KEYS)[number]
 
-// What every provider of models takes as the name of a tool.
-const NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/
 const ANYTHING: JsonSchema = { type: 'object' }
 
-export const readTool: Reader<CommandToolDefinition> = (value, path, complain) => {
+/** A command, or a function of `defineTool`. */
+export type ToolConfig = CommandToolDefinition | DefinedTool
+
+export const readTool: Reader<ToolConfig> = (value, path, complain) => {
   checkName(path, complain)
+  if (isDefinedTool(value)) return underItsName(value, path, complain)
   const tool = readRecord(value, KEYS, path, complain)
   const optional = <T>(key: Key, read: Reader<T>) =>
     tool[key] === undefined ? undefined : read(tool[key], [...path, key], complain)
@@ -53,15 +58,19 @@ export const readTool: Reader<CommandToolDefinition> = (value, path, complain) =
   return { effect, description, input, command, ...rest }
 }
 
+function underItsName(tool: DefinedTool, path: Path, complain: Complain): DefinedTool | undefined {
+  if (tool.name === path.at(-1)) return tool
+  return complain(path, `is the tool "${tool.name}"`, 'write it under its own name')
+}
+
 function checkName(path: Path, complain: Complain): void {
-  const name = String(path.at(-1))
-  if (!NAME.test(name)) {
-    complain(path, 'cannot be the name of a tool', 'use letters, digits, _ and -, a letter first, 64 at most')
-  }
-  if (isBuiltIn(name)) complain(path, 'is the name of a built-in tool', 'choose another one')
+  const problem = toolNameProblem(String(path.at(-1)))
+  if (problem !== undefined) complain(path, problem.what, problem.remedy)
 }
 
 const readSchema: Reader<JsonSchema> = (value, path, complain) => {
+  const cycle = findCycle(value, path)
+  if (cycle !== undefined) return complain(cycle, 'leads back into itself', 'write out as much of it as is needed')
   const problem = schemaProblem(value)
   if (problem !== undefined) return complain(path, `is not a JSON Schema (${problem})`, 'see json-schema.org')
   const schema = value as JsonSchema

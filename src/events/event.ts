@@ -11,6 +11,9 @@ import type { Transition } from '../store/transition.ts'
  */
 export const EVENT_TYPES = [
   'thread.created',
+  'thread.stopped',
+  'thread.reopened',
+  'thread.removed',
   'run.queued',
   'run.started',
   'run.parked',
@@ -23,13 +26,23 @@ export const EVENT_TYPES = [
   'run.late_result',
   'message.accepted',
   'message.dead',
+  'message.leased',
+  'message.returned',
+  'message.replaced',
+  'message.retried',
+  'message.purged',
   'message.consumed',
   'step.recorded',
+  'step.compacted',
   'action.proposed',
   'action.started',
   'action.settled',
   'breaker.opened',
+  'breaker.reopened',
   'breaker.reset',
+  'tool.pinned',
+  'tool.changed',
+  'tool.accepted',
 ] as const
 export type EventType = (typeof EVENT_TYPES)[number]
 
@@ -40,7 +53,7 @@ export interface NewEvent {
   readonly data?: Readonly<Record<string, unknown>>
 }
 
-const eventRow = row({
+export const eventRow = row({
   seq: integer,
   at: integer,
   type: text(),

@@ -2,7 +2,7 @@ import type { AttemptId, RunId, WorkerId } from '../base/ids.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
-import { all, first, run, single } from '../store/transition.ts'
+import { all, first, one, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { releaseSlots } from './capacity.ts'
 
@@ -103,3 +103,14 @@ export const markInUse = single((mark: string) =>
 export const attemptsOf = single((runId: RunId) =>
   all(attemptRow, sql`select * from attempts where run_id = ${runId} order by number`),
 )
+
+const countRow = row({ count: integer })
+
+/** How often a run changed hands because its worker could not go on. Parking does not count. */
+export function* takeoversOf(runId: RunId): Transition<number> {
+  const { count } = yield* one(
+    countRow,
+    sql`select count(*) as count from attempts where run_id = ${runId} and outcome = 'superseded'`,
+  )
+  return count
+}

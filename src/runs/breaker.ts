@@ -1,7 +1,7 @@
 import type { RunId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
-import { integer, nullable, row, text } from '../store/row.ts'
+import { integer, json, nullable, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
 import { all, first, run, single } from '../store/transition.ts'
@@ -24,18 +24,20 @@ const breakerRow = row({
 export type Breaker = Decoded<typeof breakerRow>
 
 /**
- * Whether this run may start. Closed: yes. Open: no. Its time is over: the first run that asks is the probe, and holds
- * that place until it ends, however long it takes.
+ * Whether this run may start. Closed: yes. Open: no, unless it had begun before: only new ones are refused. Its time is
+ * over: the first run that asks is the probe, and holds that place as long as it is under way. One that is parked, or
+ * that ended before it could be claimed, holds it no more: nobody would come to give it back.
  */
-export function* passBreaker(agent: string, runId: RunId): Transition<boolean> {
-  const closed = yield* first(
+export function* passBreaker({ agent, id: runId, attempt }: Run): Transition<boolean> {
+  const open = yield* first(
     breakerRow,
     sql`select * from breakers where agent = ${agent} and open_until is not null limit 1`,
   )
-  if (closed === undefined) return true
+  if (open === undefined || attempt > 0) return true
   const probing = yield* run(sql`update breakers set probe_run_id = ${runId}
     where agent = ${agent} and open_until is not null and open_until <= ${now}
-      and (probe_run_id is null or probe_run_id = ${runId})
+      and (probe_run_id is null or probe_run_id = ${runId} or not exists (select 1 from runs probing
+        where probing.id = breakers.probe_run_id and probing.state in ('queued', 'running')))
       and not exists (select 1 from breakers other where other.agent = ${agent} and other.open_until > ${now})`)
   return probing > 0
 }
@@ -68,12 +70,20 @@ function* countFailure(ended: Run, cause: string): Transition<void> {
   const openMs = Math.min(LIMITS.breakerFirstMs * 2 ** counted.openings, LIMITS.breakerLongestMs)
   yield* run(sql`update breakers set open_until = ${now} + ${openMs}, openings = openings + 1, probe_run_id = null
     where agent = ${ended.agent} and cause = ${cause}`)
+  // The operator is told once an outage, not at every probe that fails.
   yield* record({
-    type: 'breaker.opened',
+    type: counted.openings === 0 ? 'breaker.opened' : 'breaker.reopened',
     threadId: ended.threadId,
     runId: ended.id,
     data: { agent: ended.agent, cause, failures: counted.failures, openMs },
   })
 }
+
+const openedRow = row({ data: json<{ readonly openMs: number; readonly failures: number }>() })
+
+/** What the end of this run told the operator, if it opened a breaker. */
+export const openedBreakerOf = single((runId: RunId) =>
+  first(openedRow, sql`select data from events where run_id = ${runId} and type = 'breaker.opened'`),
+)
 
 export const openBreakers = single(() => all(breakerRow, sql`select * from breakers where open_until is not null`))

@@ -1,7 +1,7 @@
 import type { RunId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { now, sql } from '../store/sql.ts'
-import { first } from '../store/transition.ts'
+import { all, first, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { finishUnclaimed } from './finish.ts'
 import { findRun, isTerminal, runRow } from './run.ts'
@@ -20,7 +20,10 @@ export type Cancelled =
   | { readonly kind: 'already-terminal'; readonly run: Run }
   | { readonly kind: 'unknown-run' }
 
-/** Cancel is a durable request first: from here on, whoever dies, only `cancelled` can win. */
+/**
+ * Cancel is a durable request first: from here on, whoever dies, only `cancelled` can win. What the run started is
+ * cancelled with it, and does not report to it any more.
+ */
 export function* cancelRun(runId: RunId, request: CancelRequest): Transition<Cancelled> {
   let requested = yield* requestCancel(runId, request)
   let found = requested ?? (yield* findRun.single(runId))
@@ -37,9 +40,22 @@ export function* cancelRun(runId: RunId, request: CancelRequest): Transition<Can
     runId,
     data: { by: request.by, ...(request.reason === undefined ? {} : { reason: request.reason }) },
   })
+  yield* cancelChildren(runId, request)
   if (found.state === 'running') return { kind: 'requested', run: found }
-  const { run } = yield* finishUnclaimed(runId, { state: 'cancelled' })
-  return { kind: 'cancelled', run }
+  const ended = yield* finishUnclaimed(runId, { state: 'cancelled' })
+  return { kind: 'cancelled', run: ended.run }
+}
+
+/** The children's children follow by themselves. A child that is being started holds its parent's row until it is stored. */
+function* cancelChildren(runId: RunId, { by }: CancelRequest): Transition<void> {
+  const children = yield* all(
+    runRow,
+    sql`select * from runs where parent_run_id = ${runId} and state in ('queued', 'running', 'parked') order by seq`,
+  )
+  for (const child of children) {
+    yield* run(sql`update runs set notify = 0 where id = ${child.id} and ended_at is null`)
+    yield* cancelRun(child.id, { by, reason: `${runId}, which started it, was cancelled` })
+  }
 }
 
 function* requestCancel(runId: RunId, request: CancelRequest): Transition<Run | undefined> {

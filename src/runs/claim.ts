@@ -40,7 +40,7 @@ export function* claimRun(claimant: Claimant): Transition<Claim | undefined> {
   for (let refused = 0; refused < LIMITS.refusalsPerClaim;) {
     const candidate = yield* nextQueued(claimant, passedOver)
     if (candidate === undefined) return undefined
-    if (!(yield* passBreaker(candidate.agent, candidate.id))) {
+    if (!(yield* passBreaker(candidate))) {
       yield* refuseByBreaker(candidate)
       refused += 1
       continue

@@ -4,10 +4,13 @@ import { record } from '../events/event.ts'
 import { now, sql } from '../store/sql.ts'
 import { first, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
-import { consumeMessages, deliverCompletion } from '../threads/message.ts'
+import { deliverCompletion } from '../threads/accept.ts'
+import { consumeMessages, untakenMessages } from '../threads/message.ts'
 import { endAttempt } from './attempt.ts'
 import type { AttemptRef } from './attempt.ts'
 import { settleBreaker } from './breaker.ts'
+import { recordCommandReply } from './command-turn.ts'
+import { resumeWaiting } from './park.ts'
 import { findRun, runRow } from './run.ts'
 import type { FailureCode, Run, TerminalState, Usage } from './run.ts'
 
@@ -19,6 +22,8 @@ export type Outcome = (
 ) & {
   readonly result?: unknown
   readonly usage?: Usage
+  /** What an agent that is a command said. */
+  readonly reply?: string
   /** What the parent is told besides the state; the whole result stays with the run. */
   readonly summary?: string
   /** Messages that this run took and did not come to record: its end is their answer, and nobody takes them again. */
@@ -46,6 +51,13 @@ export function* finishRun(attempt: AttemptRef, outcome: Outcome): Transition<Fi
 /** Ends a run that nobody holds: cancelled or expired in the queue, refused by an open breaker, cancelled while parked. */
 export function* finishUnclaimed(runId: RunId, outcome: Outcome): Transition<Finish> {
   const ended = yield* writeEnd(sql`id = ${runId} and state in ('queued', 'parked')`, outcome)
+  if (ended === undefined) return { kind: 'reconciled', run: yield* readRun(runId) }
+  return { kind: 'finished', run: yield* followEnd(ended, outcome) }
+}
+
+/** Ends the turn of a session that we only see through its hooks: nobody claimed it. */
+export function* finishObserved(runId: RunId, outcome: Outcome): Transition<Finish> {
+  const ended = yield* writeEnd(sql`id = ${runId} and kind = 'observed' and state = 'running'`, outcome)
   if (ended === undefined) return { kind: 'reconciled', run: yield* readRun(runId) }
   return { kind: 'finished', run: yield* followEnd(ended, outcome) }
 }
@@ -91,13 +103,33 @@ function* followEnd(ended: Run, outcome: Outcome, attempt?: AttemptRef): Transit
   if (attempt !== undefined) yield* endAttempt(attempt, state)
   yield* withdrawActions(ended.id)
   yield* consumeMessages(outcome.taken ?? [], ended.id, ended.threadId)
+  yield* answerUntaken(ended)
+  if (outcome.reply !== undefined) yield* recordCommandReply(ended, outcome.reply)
   yield* settleBreaker(ended)
-  if (ended.notify && ended.parentThreadId !== null) {
+  if (ended.parentThreadId !== null) {
     const body = { ...briefly(ended), ...(outcome.summary === undefined ? {} : { summary: outcome.summary }) }
-    yield* deliverCompletion({ from: ended.threadId, to: ended.parentThreadId, runId: ended.id, body })
+    const [failed, silent] = [ended.state === 'failed', !ended.notify]
+    yield* deliverCompletion({ from: ended.threadId, to: ended.parentThreadId, runId: ended.id, body, failed, silent })
+    if (!silent) yield* resumeWaiting(ended.parentThreadId)
   }
   yield* record({ type: 'run.finished', threadId: ended.threadId, runId: ended.id, data: briefly(ended) })
   return ended
+}
+
+/**
+ * A run that ended before it took anything is the answer to what it was started for: otherwise that would start another
+ * one, which a person has just cancelled or which fails in the same way. What others put there (completions) waits on
+ * after a cancel and while a breaker is open: neither is about them.
+ */
+function* answerUntaken(ended: Run): Transition<void> {
+  if (ended.request.kind !== 'agent' || ended.state === 'succeeded') return
+  const promptsOnly = ended.state === 'cancelled' || ended.code === 'circuit_open'
+  const ids = yield* untakenMessages.single(ended.id, ended.threadId, promptsOnly)
+  yield* consumeMessages(
+    ids.map(({ id }) => id),
+    ended.id,
+    ended.threadId,
+  )
 }
 
 function briefly({ state, code, error, agent }: Run): Record<string, unknown> {

@@ -1,8 +1,9 @@
 import type { Instant } from '../base/clock.ts'
-import type { RunId } from '../base/ids.ts'
+import type { RunId, ThreadId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
+import { row, text } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
-import { all, first } from '../store/transition.ts'
+import { all, first, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { endAttempt } from './attempt.ts'
 import type { AttemptRef } from './attempt.ts'
@@ -35,6 +36,28 @@ export function* parkRun(
   yield* endAttempt(attempt, 'parked')
   yield* record({ type: 'run.parked', threadId: parked.threadId, runId: parked.id, data: { waitsFor } })
   return { kind: 'parked', run: parked }
+}
+
+/** What a run that waits for those it started is parked for. */
+export const CHILDREN = 'children'
+
+const threadRunRow = row({ id: text<RunId>() })
+
+/**
+ * Goes on with a thread's run that waits for its children. Whoever puts something into a thread's inbox, and whoever parks
+ * its run, holds the thread's row: so neither misses the other, also where writers run side by side.
+ */
+export function* resumeWaiting(threadId: ThreadId): Transition<void> {
+  yield* holdThread(threadId)
+  const waiting = yield* first(
+    threadRunRow,
+    sql`select id from runs where thread_id = ${threadId} and state = 'parked' and parked_for = ${CHILDREN}`,
+  )
+  if (waiting !== undefined) yield* resumeRun(waiting.id)
+}
+
+export function* holdThread(threadId: ThreadId): Transition<void> {
+  yield* run(sql`update threads set agent = agent where id = ${threadId}`)
 }
 
 /** What it waited for has come. The time it was parked does not count towards its limits. */

@@ -30,7 +30,7 @@ const heldAttemptRow = row({
   startingAt: nullable(integer),
   releasedAt: nullable(integer),
   workerStoppedAt: nullable(integer),
-  kind: oneOf(['command', 'agent']),
+  kind: oneOf(['command', 'agent', 'observed']),
   agent: text(),
   leaseOver: integer,
 })

@@ -49,6 +49,10 @@ export interface CommandRequest {
   /** The whole environment of a detached command; a foreground one inherits its caller's and stores none of it. */
   readonly env?: Readonly<Record<string, string>>
   readonly timeoutMs?: number
+  /** What it can read on its standard input. */
+  readonly input?: string
+  /** It is the turn of an agent: what it prints is the reply. */
+  readonly isTurn?: true
 }
 /** What is in its thread's inbox, for the agent of that name. */
 export interface AgentRequest {
@@ -56,7 +60,26 @@ export interface AgentRequest {
   readonly timeoutMs?: number
 }
 
-export type RunRequest = CommandRequest | AgentRequest
+/** A turn of a session of a command-line agent, which carries it out itself; we see it through its hooks. */
+export interface ObservedRequest {
+  readonly kind: 'observed'
+  readonly client: string
+  readonly sessionId: string
+  readonly generation: number
+  /** The client's own name of the turn, and its number in the session. */
+  readonly turn: string
+  readonly part: number
+  readonly timeoutMs?: undefined
+}
+
+export type RunRequest = CommandRequest | AgentRequest | ObservedRequest
+
+/**
+ * How far a run waits for one that it started. `wait`: it takes no turn before that has ended. `background`: it goes on, but
+ * does not end before it. `detached`: it may end; the completion then starts a new run.
+ */
+export const PARENT_MODES = ['wait', 'background', 'detached'] as const
+export type ParentMode = (typeof PARENT_MODES)[number]
 
 export interface Usage {
   readonly inputTokens: number
@@ -75,6 +98,9 @@ export const runRow = row({
   requestDigest: text(),
   submitKey: nullable(text()),
   parentThreadId: nullable(text<ThreadId>()),
+  /** The run that started it: cancelling that one cancels this one. */
+  parentRunId: nullable(text<RunId>()),
+  parentMode: nullable(oneOf(PARENT_MODES)),
   notify: flag,
   /** Kept for this worker: a foreground command runs in its caller's terminal and environment, or not at all. */
   forWorker: nullable(text<WorkerId>()),
@@ -111,6 +137,8 @@ export const runsByPrefix = single((prefix: string) =>
 export interface RunFilter {
   readonly states?: readonly RunState[]
   readonly threadId?: ThreadId
+  /** Only those older than this run: the last one of the page before. */
+  readonly after?: RunId
   readonly limit: number
 }
 
@@ -120,7 +148,18 @@ export const listRuns = single((filter: RunFilter) =>
     runRow,
     sql`select * from runs where ${filter.states === undefined ? sql`1 = 1` : sql`state in (${literals(filter.states)})`}
       and ${filter.threadId === undefined ? sql`1 = 1` : sql`thread_id = ${filter.threadId}`}
+      and ${filter.after === undefined ? sql`1 = 1` : sql`seq < (select seq from runs where id = ${filter.after})`}
       order by seq desc limit ${filter.limit}`,
+  ),
+)
+
+/** The runs of a thread's children that have not ended. */
+export const childrenAtWork = single((parent: ThreadId, limit: number) =>
+  all(
+    runRow,
+    sql`select r.* from threads t join runs r on r.thread_id = t.id
+      where t.parent_id = ${parent} and t.state <> 'removed' and r.state in ('queued', 'running', 'parked')
+      order by r.seq limit ${limit}`,
   ),
 )
 

@@ -1,12 +1,15 @@
 import type { MessageId, RunId, ThreadId } from '../base/ids.ts'
 import { row, text } from '../store/row.ts'
 import { sql } from '../store/sql.ts'
-import { first, run } from '../store/transition.ts'
+import { first } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
-import { acceptMessage } from '../threads/message.ts'
+import { acceptMessage } from '../threads/accept.ts'
 import type { Message } from '../threads/message.ts'
-import { openThread } from '../threads/thread.ts'
+import { reopenThread } from '../threads/remove.ts'
+import { findThread, openThread } from '../threads/thread.ts'
+import { resumeWaiting } from './park.ts'
 import { submitRun } from './submit.ts'
+import type { Submission } from './submit.ts'
 
 export interface Sending {
   readonly messageId: MessageId
@@ -18,7 +21,14 @@ export interface Sending {
   /** The id of the run that it starts, if its thread is idle. */
   readonly runId: RunId
   readonly parentThreadId?: ThreadId
+  /** How long the run that it starts may take; one that is under way already keeps its own. */
+  readonly timeoutMs?: number
+  /** By which run it is sent, if it starts a child of it. */
+  readonly started?: Started
 }
+
+/** What a run that another one starts knows of it. */
+export type Started = Pick<Submission, 'parentRunId' | 'parentMode'>
 
 export interface Sent {
   readonly message: Message
@@ -28,32 +38,49 @@ export interface Sent {
 
 /** Puts a message into a thread's inbox. An idle thread gets a run in the same transaction; a busy one takes it at its next turn. */
 export function* sendMessage(sending: Sending): Transition<Sent> {
-  const { messageId: id, threadId, agent, from, text: words, key, runId, parentThreadId } = sending
+  const { messageId: id, threadId, agent, from, text: words, key, runId, parentThreadId, started, timeoutMs } = sending
   const thread = yield* openThread(threadId, agent, parentThreadId ?? null)
+  // A person who writes to a stopped thread wants it to go on; what others send waits there.
+  if (thread.state === 'stopped' && from === undefined) yield* reopenThread(threadId)
   const { message } = yield* acceptMessage({
     id,
     threadId,
-    generation: thread.generation,
-    kind: 'prompt',
+    kind: from === undefined || from === thread.parentId ? 'prompt' : 'note',
     key,
     body: { text: words },
     ...(from === undefined ? {} : { from }),
   })
   if (message.state !== 'pending') return { message, runId: message.consumedByRun ?? undefined }
-  return { message, runId: yield* wakeThread(threadId, thread.agent, runId) }
+  if (thread.state === 'stopped' && from !== undefined) return { message, runId: undefined }
+  // A session takes its turns elsewhere: it finds the message at the end of one, or is woken.
+  if ((yield* first(activeRow, sql`select id from sessions where thread_id = ${threadId} limit 1`)) !== undefined) {
+    return { message, runId: undefined }
+  }
+  const request = timeoutMs === undefined ? {} : { request: { kind: 'agent', timeoutMs } as const }
+  return { message, runId: yield* wakeThread(threadId, thread.agent, runId, { ...started, ...request }) }
 }
 
 const activeRow = row({ id: text<RunId>() })
 
-/** Queues a run for a thread that has messages and nobody at work. Returns the run that will see to them. */
-export function* wakeThread(threadId: ThreadId, agent: string, runId: RunId): Transition<RunId> {
-  // Who wakes a thread holds its row: two at once make one run, also where writers run side by side.
-  yield* run(sql`update threads set agent = agent where id = ${threadId}`)
+/**
+ * Queues a run for a thread that has messages and nobody at work. Returns the run that will see to them. One that waits for
+ * its children goes on: it may have to answer.
+ */
+export function* wakeThread(
+  threadId: ThreadId,
+  agent: string,
+  runId: RunId,
+  started?: Started & Partial<Pick<Submission, 'request'>>,
+): Transition<RunId | undefined> {
+  yield* resumeWaiting(threadId)
   const active = yield* first(
     activeRow,
     sql`select id from runs where thread_id = ${threadId} and state in ('queued', 'running', 'parked') order by seq limit 1`,
   )
   if (active !== undefined) return active.id
-  yield* submitRun({ id: runId, threadId, agent, request: { kind: 'agent' } })
-  return runId
+  const parentThreadId = (yield* findThread.single(threadId))?.parentId ?? undefined
+  const parent = parentThreadId === undefined ? {} : { parentThreadId }
+  const submitted = yield* submitRun({ id: runId, threadId, agent, request: { kind: 'agent' }, ...parent, ...started })
+  // With a full backlog the message waits: whoever tends the store wakes its thread when there is room.
+  return submitted.kind === 'backlog-full' ? undefined : submitted.run.id
 }

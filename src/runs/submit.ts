@@ -9,7 +9,7 @@ import { first, one } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { openThread } from '../threads/thread.ts'
 import { findRun, runRow } from './run.ts'
-import type { Run, RunRequest } from './run.ts'
+import type { ParentMode, Run, RunRequest } from './run.ts'
 
 export interface Submission {
   readonly id: RunId
@@ -19,6 +19,9 @@ export interface Submission {
   /** Submissions with the same key are the same run. */
   readonly key?: string
   readonly parentThreadId?: ThreadId
+  /** The run from which this one is started, and how far it waits for it. */
+  readonly parentRunId?: RunId
+  readonly parentMode?: ParentMode
   readonly notify?: boolean
   readonly priority?: number
   /** How long it may wait in the queue. */
@@ -50,7 +53,7 @@ export function* submitRun(submission: Submission): Transition<Submitted> {
   if (stored === undefined) {
     // By its key somebody else's; by its id our own, whose first answer was lost.
     const winner = (yield* findRun.single(submission.id)) ?? (yield* findByKey(submission.key ?? ''))
-    if (winner === undefined) throw new Error(`run ${submission.id} was neither stored nor found`)
+    if (winner === undefined) return { kind: 'existing', run: yield* agentRunOf(submission) }
     return { kind: winner.requestDigest === digest ? 'existing' : 'conflict', run: winner }
   }
   yield* record({
@@ -67,13 +70,22 @@ function* insertRun(submission: Submission, digest: string): Transition<Run | un
   return yield* first(
     runRow,
     sql`insert into runs (id, thread_id, agent, state, priority, request, request_digest, submit_key,
-        parent_thread_id, notify, for_worker, kind, created_at, expires_at)
+        parent_thread_id, parent_run_id, parent_mode, notify, for_worker, kind, created_at, expires_at)
       values (${id}, ${threadId}, ${agent}, 'queued', ${priority}, ${requestText(submission.request)}, ${digest},
-        ${key ?? null}, ${parentThreadId ?? null}, ${notify ? 1 : 0},
+        ${key ?? null}, ${parentThreadId ?? null}, ${submission.parentRunId ?? null}, ${submission.parentMode ?? null},
+        ${notify ? 1 : 0},
         ${submission.forWorker ?? null}, ${submission.request.kind}, ${now},
         ${expiresInMs === undefined ? sql`null` : sql`${now} + ${expiresInMs}`})
       on conflict do nothing
       returning *`,
+  )
+}
+
+/** Of several that wake an agent's thread at once, one run comes. */
+function* agentRunOf({ threadId }: Submission): Transition<Run> {
+  return yield* one(
+    runRow,
+    sql`select * from runs where thread_id = ${threadId} and kind = 'agent' and state in ('queued', 'running', 'parked')`,
   )
 }
 

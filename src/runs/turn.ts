@@ -5,23 +5,32 @@ import { record } from '../events/event.ts'
 import { sql } from '../store/sql.ts'
 import { first } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
-import { appendEntry } from '../threads/conversation.ts'
+import { appendEntry, lastSummaryOf } from '../threads/conversation.ts'
+import type { Entry } from '../threads/conversation.ts'
 import { consumeMessages } from '../threads/message.ts'
 import type { AttemptRef } from './attempt.ts'
-import { runRow } from './run.ts'
+import { findRun, runRow } from './run.ts'
 import type { Run, Usage } from './run.ts'
 
 /** One model call: what it was newly shown, what it said, what it wants done. */
 export interface Turn {
   readonly generation: number
   readonly shown: readonly { readonly messageId: string; readonly text: string }[]
-  readonly reply: { readonly text: string; readonly toolCalls: readonly unknown[] }
+  /** With whatever else is to be known of it when the run goes on elsewhere. */
+  readonly reply: { readonly text: string; readonly toolCalls: readonly unknown[] } & Readonly<Record<string, unknown>>
   readonly actions: readonly NewAction[]
+  /** What the model is told about this reply: that it was cut off, or empty. */
+  readonly note?: string
   readonly usage: Usage
 }
 
 export type Recorded =
-  | { readonly kind: 'recorded'; readonly run: Run; readonly actions: readonly Action[] }
+  | {
+      readonly kind: 'recorded'
+      readonly run: Run
+      readonly entries: readonly Entry[]
+      readonly actions: readonly Action[]
+    }
   | { readonly kind: 'superseded' }
 
 /**
@@ -32,14 +41,17 @@ export function* recordTurn(attempt: AttemptRef, turn: Turn): Transition<Recorde
   const run = yield* spend(attempt, turn.usage)
   if (run === undefined) return { kind: 'superseded' }
   const place = { threadId: run.threadId, generation: turn.generation, runId: run.id }
+  const entries: Entry[] = []
   for (const { text, messageId } of turn.shown)
-    yield* appendEntry({ ...place, kind: 'user', body: { text, messageId } })
+    entries.push(yield* appendEntry({ ...place, kind: 'user', body: { text, messageId } }))
   yield* consumeMessages(
     turn.shown.map(({ messageId }) => messageId),
     run.id,
     run.threadId,
   )
   const entry = yield* appendEntry({ ...place, kind: 'assistant', body: { ...turn.reply }, usage: turn.usage })
+  entries.push(entry)
+  if (turn.note !== undefined) entries.push(yield* appendEntry({ ...place, kind: 'user', body: { text: turn.note } }))
   const actions: Action[] = []
   for (const [ordinal, action] of turn.actions.entries()) {
     actions.push(yield* proposeAction(action, { runId: run.id, threadId: run.threadId, entrySeq: entry.seq, ordinal }))
@@ -48,9 +60,36 @@ export function* recordTurn(attempt: AttemptRef, turn: Turn): Transition<Recorde
     type: 'step.recorded',
     threadId: run.threadId,
     runId: run.id,
-    data: { actions: actions.length, ...turn.usage },
+    data: { entry: entry.seq, actions: actions.length, ...turn.usage },
   })
-  return { kind: 'recorded', run, actions }
+  return { kind: 'recorded', run, entries, actions }
+}
+
+/** What stands for the older part of a conversation from now on. */
+export interface Summary {
+  /** Chosen by the caller: the same summary is recorded once. */
+  readonly id: string
+  readonly generation: number
+  readonly body: Readonly<Record<string, unknown>>
+  /** What making it cost. */
+  readonly usage: Usage
+}
+
+export type Summarised = { readonly kind: 'recorded'; readonly run: Run } | { readonly kind: 'superseded' }
+
+/** Compaction is a step like any other: on the bill, in the conversation, by the run's current attempt alone. */
+export function* recordSummary(attempt: AttemptRef, summary: Summary): Transition<Summarised> {
+  const { id, generation, body, usage } = summary
+  const found = yield* findRun.single(attempt.runId)
+  const last = found === undefined ? undefined : yield* lastSummaryOf.single(found.threadId, generation)
+  if (found !== undefined && last?.body.id === id) return { kind: 'recorded', run: found }
+  const run = yield* spend(attempt, usage)
+  if (run === undefined) return { kind: 'superseded' }
+  const { threadId } = run
+  const place = { threadId, generation, runId: run.id }
+  const entry = yield* appendEntry({ ...place, kind: 'summary', body: { ...body, id }, usage })
+  yield* record({ type: 'step.compacted', threadId, runId: run.id, data: { entry: entry.seq, ...usage } })
+  return { kind: 'recorded', run }
 }
 
 /** Adds to the bill, if the claim still holds. */

@@ -3,12 +3,13 @@ import type { Event } from '../events/event.ts'
 import type { Transition } from '../store/transition.ts'
 import { actionsOfRun } from '../actions/action.ts'
 import type { Action } from '../actions/action.ts'
+import { viewAction } from '../actions/view.ts'
 import { entriesOfRun } from '../threads/conversation.ts'
 import type { Entry } from '../threads/conversation.ts'
 import { attemptsOf } from './attempt.ts'
 import type { Attempt } from './attempt.ts'
 import { findRun, lateResultsOf } from './run.ts'
-import type { LateResult, Run, RunRequest } from './run.ts'
+import type { LateResult, ObservedRequest, Run, RunRequest } from './run.ts'
 
 /** The public JSON form of a run: what the command line prints and the HTTP API serves. */
 export interface RunView {
@@ -63,8 +64,10 @@ export function viewRun(run: Run, late: readonly LateResult[] = []): RunView {
 export type RequestView =
   | { readonly kind: 'command'; readonly argv: readonly string[]; readonly cwd: string; readonly timeoutMs?: number }
   | { readonly kind: 'agent'; readonly timeoutMs?: number }
+  | ObservedRequest
 
 function viewRequest(request: RunRequest): RequestView {
+  if (request.kind === 'observed') return request
   const timeout = optional('timeoutMs', request.timeoutMs)
   if (request.kind === 'agent') return { kind: 'agent', ...timeout }
   return { kind: 'command', argv: request.argv, cwd: request.cwd, ...timeout }
@@ -112,13 +115,29 @@ export function* readWholeRun(id: RunId): Transition<WholeRun | undefined> {
   }
 }
 
+/** What `runs show --json` prints and `GET /api/v1/runs/ID` answers. */
+export function viewWholeRun({ run, late, attempts, entries, actions }: WholeRun) {
+  const turns = run.request.kind === 'agent' ? { steps: entries.map(viewStep), actions: actions.map(viewAction) } : {}
+  return { ...viewRun(run, late), attempts: attempts.map(viewAttempt), ...turns }
+}
+
+const viewAttempt = ({ id, number, workerId, claimedAt, endedAt, outcome }: Attempt) => ({
+  id,
+  number,
+  workerId,
+  claimedAt: iso(claimedAt),
+  ...optional('endedAt', isoOrNull(endedAt)),
+  ...optional('outcome', outcome),
+})
+
 /** A model call of a run, as the public JSON has it. */
-export const viewStep = ({ seq, kind, body, createdAt, inputTokens, outputTokens, costMicrousd }: Entry) => ({
+export const viewStep = ({ seq, runId, kind, body, createdAt, inputTokens, outputTokens, costMicrousd }: Entry) => ({
   seq,
+  runId,
   kind,
   ...body,
   at: iso(createdAt),
-  ...(kind === 'assistant' ? { usage: { inputTokens, outputTokens, costUsd: costMicrousd / 1_000_000 } } : {}),
+  ...(kind !== 'user' ? { usage: { inputTokens, outputTokens, costUsd: costMicrousd / 1_000_000 } } : {}),
 })
 
 /** A key only where there is a value: what is unknown is absent in JSON, not null. */

@@ -2,15 +2,19 @@ import type { RunId, ThreadId } from '../base/ids.ts'
 import { integer, json, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
-import { all, one, single } from '../store/transition.ts'
+import { all, first, one, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
+
+/** `summary`: from here on it stands for what came before it. */
+export const ENTRY_KINDS = ['user', 'assistant', 'summary'] as const
+export type EntryKind = (typeof ENTRY_KINDS)[number]
 
 const entryRow = row({
   seq: integer,
   threadId: text<ThreadId>(),
   generation: integer,
   runId: text<RunId>(),
-  kind: oneOf(['user', 'assistant']),
+  kind: oneOf(ENTRY_KINDS),
   body: json<Record<string, unknown>>(),
   inputTokens: integer,
   outputTokens: integer,
@@ -24,7 +28,7 @@ export interface NewEntry {
   readonly threadId: ThreadId
   readonly generation: number
   readonly runId: RunId
-  readonly kind: 'user' | 'assistant'
+  readonly kind: EntryKind
   readonly body: Readonly<Record<string, unknown>>
   readonly usage?: { readonly inputTokens: number; readonly outputTokens: number; readonly costMicrousd: number }
 }
@@ -44,6 +48,41 @@ export const conversationOf = single((threadId: ThreadId, generation: number) =>
   all(entryRow, sql`select * from entries where thread_id = ${threadId} and generation = ${generation} order by seq`),
 )
 
+/** What the model was shown and said after an entry; without one, everything. */
+export const conversationAfter = single((threadId: ThreadId, generation: number, after: number) =>
+  all(
+    entryRow,
+    sql`select * from entries where thread_id = ${threadId} and generation = ${generation} and seq > ${after}
+      and kind <> 'summary' order by seq`,
+  ),
+)
+
+export const lastSummaryOf = single((threadId: ThreadId, generation: number) =>
+  first(
+    entryRow,
+    sql`select * from entries where thread_id = ${threadId} and generation = ${generation} and kind = 'summary'
+      order by seq desc limit 1`,
+  ),
+)
+
+const countRow = row({ count: integer })
+
+/** Replies that a run has had, over all of its attempts. */
+export const countReplies = single((runId: RunId) =>
+  one(countRow, sql`select count(*) as count from entries where run_id = ${runId} and kind = 'assistant'`),
+)
+
+/** The end of a conversation, at most so many entries, oldest first. */
+export const latestEntries = single((threadId: ThreadId, generation: number, limit: number) =>
+  all(
+    entryRow,
+    sql`select * from (select * from entries where thread_id = ${threadId} and generation = ${generation}
+        order by seq desc limit ${limit}) as latest order by seq`,
+  ),
+)
+
 export const entriesOfRun = single((runId: RunId) =>
   all(entryRow, sql`select * from entries where run_id = ${runId} order by seq`),
 )
+
+export const findEntry = single((seq: number) => first(entryRow, sql`select * from entries where seq = ${seq}`))

@@ -2,14 +2,13 @@ import type { MessageId, RunId, ThreadId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
-import { now, sql } from '../store/sql.ts'
-import { all, first, one, run, single } from '../store/transition.ts'
+import { literals, now, sql } from '../store/sql.ts'
+import { all, first, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
-import { findThread } from './thread.ts'
 
 /** accepted = pending + leased + consumed + replaced + dead, always. */
 export const MESSAGE_MOVES = {
-  pending: ['leased', 'replaced', 'dead'],
+  pending: ['leased', 'consumed', 'replaced', 'dead'],
   leased: ['pending', 'consumed'],
   consumed: [],
   replaced: [],
@@ -18,12 +17,21 @@ export const MESSAGE_MOVES = {
 export type MessageState = keyof typeof MESSAGE_MOVES
 export const MESSAGE_STATES = Object.keys(MESSAGE_MOVES) as MessageState[]
 
-const messageRow = row({
+/**
+ * `prompt` asks for something, as a person or the thread's own parent may; `note` is what any other thread says. `completion`,
+ * `waiting` and `error` tell of a child; `notice` is from us.
+ */
+export const MESSAGE_KINDS = ['prompt', 'note', 'completion', 'waiting', 'error', 'followup', 'notice'] as const
+export type MessageKind = (typeof MESSAGE_KINDS)[number]
+/** News of children: they ask for nothing. */
+export const NEWS: readonly MessageKind[] = ['completion', 'error', 'waiting']
+
+export const messageRow = row({
   id: text(),
   threadId: text<ThreadId>(),
   generation: integer,
   fromThread: nullable(text<ThreadId>()),
-  kind: text(),
+  kind: oneOf(MESSAGE_KINDS),
   key: text(),
   state: oneOf(MESSAGE_STATES),
   reason: nullable(text()),
@@ -32,77 +40,24 @@ const messageRow = row({
   createdAt: integer,
   dueAt: nullable(integer),
   consumedByRun: nullable(text<RunId>()),
+  deliveryId: nullable(text()),
+  settledAt: nullable(integer),
+  nextAttemptAt: nullable(integer),
 })
 export type Message = Decoded<typeof messageRow>
-
-export interface Completion {
-  readonly from: ThreadId
-  readonly to: ThreadId
-  readonly runId: RunId
-  readonly body: Readonly<Record<string, unknown>>
-}
-
-/**
- * Tells the parent that a child's run ended. Identity comes from the producer (the run), so a second delivery of the
- * same end is the same message. A parent that was removed gets a visible dead letter, not silence.
- */
-export function* deliverCompletion(completion: Completion): Transition<void> {
-  const parent = yield* findThread.single(completion.to)
-  const reason = parent === undefined ? 'unknown recipient' : parent.state === 'removed' ? 'recipient removed' : null
-  const accepted = yield* first(
-    messageRow,
-    sql`insert into messages (id, thread_id, generation, from_thread, kind, key, state, reason, body, created_at)
-      values (${`msg_${completion.runId}`}, ${completion.to}, ${parent?.generation ?? 1}, ${completion.from}, 'completion',
-        ${`run:${completion.runId}`}, ${reason === null ? 'pending' : 'dead'}, ${reason}, ${JSON.stringify(completion.body)}, ${now})
-      on conflict do nothing returning *`,
-  )
-  if (accepted === undefined) return
-  yield* record({
-    type: reason === null ? 'message.accepted' : 'message.dead',
-    threadId: completion.to,
-    runId: completion.runId,
-    data: { messageId: accepted.id, kind: 'completion', ...(reason === null ? {} : { reason }) },
-  })
-}
 
 export const messagesOf = single((threadId: ThreadId) =>
   all(messageRow, sql`select * from messages where thread_id = ${threadId} order by created_at, id`),
 )
 
-export interface NewMessage {
-  readonly id: MessageId
-  readonly threadId: ThreadId
-  readonly generation: number
-  readonly from?: ThreadId
-  readonly kind: string
-  /** The producer's own name for it: the same key is the same message. */
-  readonly key: string
-  readonly body: Readonly<Record<string, unknown>>
-}
-
-/** Accepts a message, durably and once. A second one with its key is the first. */
-export function* acceptMessage(
-  message: NewMessage,
-): Transition<{ readonly message: Message; readonly isNew: boolean }> {
-  const accepted = yield* first(
+/** The newest of an inbox, whatever became of them, at most so many, oldest first. */
+export const latestMessages = single((threadId: ThreadId, generation: number, limit: number) =>
+  all(
     messageRow,
-    sql`insert into messages (id, thread_id, generation, from_thread, kind, key, state, body, created_at)
-      values (${message.id}, ${message.threadId}, ${message.generation}, ${message.from ?? null}, ${message.kind},
-        ${message.key}, 'pending', ${JSON.stringify(message.body)}, ${now})
-      on conflict do nothing returning *`,
-  )
-  if (accepted === undefined) return { message: yield* knownMessage(message), isNew: false }
-  const data = { messageId: accepted.id, kind: accepted.kind }
-  yield* record({ type: 'message.accepted', threadId: accepted.threadId, data })
-  return { message: accepted, isNew: true }
-}
-
-function* knownMessage({ threadId, generation, key }: NewMessage): Transition<Message> {
-  return yield* one(
-    messageRow,
-    sql`select * from messages where thread_id = ${threadId} and generation = ${generation} and key = ${key}`,
-  )
-}
+    sql`select * from (select * from messages where thread_id = ${threadId} and generation = ${generation}
+        order by created_at desc, id desc limit ${limit}) as latest order by created_at, id`,
+  ),
+)
 
 export const findMessage = single((id: string) => first(messageRow, sql`select * from messages where id = ${id}`))
 
@@ -114,25 +69,89 @@ export const pendingMessages = single((threadId: ThreadId, limit: number) =>
   ),
 )
 
+const idRow = row({ id: text<MessageId>() })
+
+/** What waits for a run that has taken nothing so far. */
+export const untakenMessages = single((runId: RunId, threadId: ThreadId, promptsOnly: boolean) =>
+  all(
+    idRow,
+    sql`select id from messages where thread_id = ${threadId} and state = 'pending'
+      and ${promptsOnly ? sql`kind = 'prompt'` : sql`1 = 1`}
+      and not exists (select 1 from messages taken
+        where taken.thread_id = ${threadId} and taken.consumed_by_run = ${runId}) order by created_at, id`,
+  ),
+)
+
 /** Shown to the model in the step that is being recorded: each takes effect in this one turn. */
 export function* consumeMessages(ids: readonly string[], runId: RunId, threadId: ThreadId): Transition<void> {
   for (const id of ids) {
-    const consumed = yield* run(sql`update messages set state = 'consumed', consumed_by_run = ${runId}
+    const consumed =
+      yield* run(sql`update messages set state = 'consumed', consumed_by_run = ${runId}, settled_at = ${now}
       where id = ${id} and state in ('pending', 'leased')`)
     if (consumed === 1) yield* record({ type: 'message.consumed', threadId, runId, data: { messageId: id } })
   }
 }
 
+/**
+ * At most one "waiting" of a child waits, the newest: also after one that was taken comes back. Whoever tells of a wait
+ * holds the thread's row too.
+ */
+export function* keepNewestWaiting({ kind, threadId, fromThread }: Message): Transition<void> {
+  if (kind !== 'waiting') return
+  yield* run(sql`update threads set agent = agent where id = ${threadId}`)
+  const waiting = yield* all(
+    messageRow,
+    sql`select * from messages where thread_id = ${threadId} and from_thread = ${fromThread} and kind = 'waiting'
+      and state = 'pending' order by created_at desc, id desc`,
+  )
+  const [newest, ...older] = waiting
+  for (const { id } of older) {
+    const replaced =
+      yield* run(sql`update messages set state = 'replaced', reason = ${newest?.id ?? ''}, settled_at = ${now}
+      where id = ${id} and state = 'pending'`)
+    if (replaced === 1)
+      yield* record({ type: 'message.replaced', threadId, data: { messageId: id, by: newest?.id ?? '' } })
+  }
+}
+
+/** What an inbox holds, or held, in these states; the newest so many, oldest first. Without a thread, everybody's. */
+export const messagesIn = single((states: readonly MessageState[], limit: number, threadId?: ThreadId) =>
+  all(
+    messageRow,
+    sql`select * from (select * from messages where state in (${literals(states)})
+        and ${threadId === undefined ? sql`1 = 1` : sql`thread_id = ${threadId}`}
+        order by created_at desc, id desc limit ${limit}) as latest order by created_at, id`,
+  ),
+)
+
+/** Messages whose id starts with `prefix`, two at most: enough to know whether it is unique. */
+export const messagesByPrefix = single((prefix: string) =>
+  all(messageRow, sql`select * from messages where substr(id, 1, length(${prefix})) = ${prefix} order by id limit 2`),
+)
+
+const stateCountRow = row({ state: oneOf(MESSAGE_STATES), count: integer })
+
+export const countMessages = single(() =>
+  all(stateCountRow, sql`select state, count(*) as count from messages group by state order by state`),
+)
+
 const idleRow = row({ threadId: text<ThreadId>(), agent: text() })
 
-/** Threads of agents with something in their inbox and nobody at work on it. */
-export const idleThreads = single((limit: number) =>
+/**
+ * Threads of these agents with something in their inbox and nobody at work on it. News of children that was there when its
+ * thread's last run was cancelled starts no new turn: whoever cancelled did not ask for one. It is shown with the next message.
+ */
+export const idleThreads = single((agents: readonly string[], limit: number, only?: ThreadId) =>
   all(
     idleRow,
     sql`select t.id as thread_id, t.agent from threads t
-      where t.state = 'open' and t.agent <> 'command'
-        and exists (select 1 from messages m where m.thread_id = t.id and m.state = 'pending')
+      where t.id in (select thread_id from messages where state = 'pending') and t.state = 'open' and t.agent in (${literals(agents)}) and ${only === undefined ? sql`1 = 1` : sql`t.id = ${only}`}
+        and exists (select 1 from messages m where m.thread_id = t.id and m.state = 'pending'
+          and (m.kind not in (${literals(NEWS)}) or m.created_at > coalesce((select case when last.state = 'cancelled' then last.ended_at end
+            from runs last where last.thread_id = t.id order by last.seq desc limit 1), -1)))
         and not exists (select 1 from runs r where r.thread_id = t.id and r.state in ('queued', 'running', 'parked'))
+        and not exists (select 1 from sessions s where s.thread_id = t.id)
+        and not exists (select 1 from breakers b where b.agent = t.agent and b.open_until > ${now})
       limit ${limit}`,
   ),
 )

@@ -6,15 +6,19 @@ import { now, sql } from '../store/sql.ts'
 import { all, first, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 
-/** A durable conversation with an agent. Removing it ends its generation; its id may then start a new one. */
+/**
+ * A durable conversation with an agent. A stopped one gets no turn until a person writes to it. Removing it ends its
+ * generation; its id may then start a new one.
+ */
 export const THREAD_MOVES = {
-  open: ['removed'],
+  open: ['stopped', 'removed'],
+  stopped: ['open', 'removed'],
   removed: ['open'],
 } as const satisfies Record<string, readonly string[]>
 export type ThreadState = keyof typeof THREAD_MOVES
 export const THREAD_STATES = Object.keys(THREAD_MOVES) as ThreadState[]
 
-const threadRow = row({
+export const threadRow = row({
   id: text<ThreadId>(),
   generation: integer,
   agent: text(),
@@ -29,7 +33,7 @@ export type Thread = Decoded<typeof threadRow>
 export function* openThread(id: ThreadId, agent: string, parentId: ThreadId | null): Transition<Thread> {
   // Looked up first: an insert that meets its key locks that row until the commit, also when it then changes nothing.
   const known = yield* findThread.single(id)
-  if (known?.state === 'open') return known
+  if (known !== undefined && known.state !== 'removed') return known
   const created = yield* first(
     threadRow,
     sql`insert into threads (id, agent, parent_id, created_at) values (${id}, ${agent}, ${parentId}, ${now})

@@ -1,4 +1,17 @@
 import type { Message } from './message.ts'
+import type { Thread } from './thread.ts'
+
+/** The public JSON form of a thread. */
+export function viewThread({ id, agent, state, generation, parentId, createdAt }: Thread) {
+  return {
+    id,
+    agent,
+    state,
+    generation,
+    ...(parentId === null ? {} : { parentId }),
+    createdAt: new Date(createdAt).toISOString(),
+  }
+}
 
 /** The public JSON form of a message. */
 export function viewMessage(message: Message) {

@@ -14,3 +14,15 @@ export const isBuiltIn = (name: string): boolean => NAMES_IN_CONFIG.includes(nam
 
 export const expandToolName = (name: string): readonly string[] =>
   Object.hasOwn(GROUPS, name) ? (GROUPS[name] ?? []) : [name]
+
+// What every provider of models takes as the name of a tool.
+const NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/
+
+/** Why a tool of somebody's own cannot have this name. */
+export function toolNameProblem(name: string): { readonly what: string; readonly remedy: string } | undefined {
+  if (!NAME.test(name)) {
+    const remedy = 'use letters, digits, _ and -, a letter first, 64 at most'
+    return { what: 'cannot be the name of a tool', remedy }
+  }
+  return isBuiltIn(name) ? { what: 'is the name of a built-in tool', remedy: 'choose another one' } : undefined
+}

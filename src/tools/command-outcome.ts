@@ -37,9 +37,9 @@ export function outcomeOfShell(end: CommandEnd, why = describeEnd(end)): ToolOut
 
 /** A launched command always leaves a status or a signal; without either it was stopped before. */
 function knownNotToHaveRun(end: CommandEnd, why: string): ToolOutcome | undefined {
-  if (end.spawnError !== undefined) return { kind: 'failed', error: `could not be started: ${why}` }
+  if (end.spawnError !== undefined) return { kind: 'failed', error: `could not be started: ${why}`, unbegun: true }
   const ran = end.exitCode !== null || end.signal !== null
-  return ran ? undefined : { kind: 'failed', error: `${why} before it was started` }
+  return ran ? undefined : { kind: 'failed', error: `${why} before it was started`, unbegun: true }
 }
 
 export function outcomeOfCutOff(output: Readonly<Record<StreamName, OutputText>>): ToolOutcome {

@@ -6,6 +6,7 @@ import { inChild, inFolder, Refusal } from './confined.ts'
 import type { OpenFolder } from './confined.ts'
 import { fileTool, PATH, readText } from './file-tool.ts'
 import { TOOL_LIMITS } from './limits.ts'
+import { reasonOf } from './supervised-command.ts'
 
 interface ListInput {
   readonly path?: string
@@ -48,7 +49,7 @@ async function visit(
 ): Promise<boolean> {
   const entries = await readdir(folder.at(), { withFileTypes: true })
   for (const entry of entries.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
-    if (signal.aborted) throw new Refusal('cancelled')
+    if (signal.aborted) throw new ToldToStop(reasonOf(signal))
     if (!(await see(entry, folder))) return false
     if (!entry.isDirectory() || depth <= 1 || entry.name === '.git') continue
     // It may have become something else meanwhile; then it is not gone into.
@@ -58,8 +59,10 @@ async function visit(
   return true
 }
 
+class ToldToStop extends Refusal {}
+
 function skipRefused(error: unknown): true {
-  if (error instanceof Refusal && error.message !== 'cancelled') return true
+  if (error instanceof Refusal && !(error instanceof ToldToStop)) return true
   throw error
 }
 

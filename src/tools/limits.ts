@@ -4,10 +4,14 @@ export const TOOL_LIMITS = {
   inputBytes: 256 * 1024,
   /** A command that never returns ends after this, whatever else is configured (claim R1). */
   backstopMs: 30 * 60_000,
+  /** Starting a child is one transaction; what takes longer is a store that is stuck. */
+  delegateMs: 60_000,
   /** A stop command that hangs must not keep a cancel waiting for longer (claim R4). */
   stopCommandMs: 10_000,
   /** A probe asks; what takes longer than this has no answer. */
   probeMs: 30_000,
+  /** What is kept of what a function returned: four times what a model is shown, and far from what a row can bear. */
+  resultCharacters: 256 * 1024,
   /** Of the end of standard error, in the sentence that says why a tool failed. */
   errorCharacters: 2_000,
   /** Of each end of what a command printed before it was stopped, in the sentence that says so. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
 import { describeError, HoldfastError } from '../base/errors.ts'
 import { errorCode } from '../base/files.ts'
+import { harmlessVariables } from '../base/variables.ts'
 import type { ToolContext, ToolOutcome } from '../loop/ports.ts'
 import { describeEnd } from '../processes/command.ts'
 import type { CommandEnd, CommandSpec } from '../processes/command.ts'
@@ -30,15 +31,10 @@ export interface CommandPlace {
   readonly graceMs?: number
 }
 
-/** Enough to find programs and speak a language; no secrets, which a model could print. */
-const ALLOWED = /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR|HOLDFAST_HOME|HOLDFAST_STORE)$/
-
+/** No secrets, which a model could print. */
 export function commandEnvironment(env: CommandPlace['env'], context: ToolContext): Record<string, string> {
-  const allowed = Object.entries(env).filter(
-    (entry): entry is [string, string] => entry[1] !== undefined && ALLOWED.test(entry[0]),
-  )
   return {
-    ...Object.fromEntries(allowed),
+    ...harmlessVariables(env),
     HOLDFAST_ACTION_KEY: context.key,
     HOLDFAST_THREAD: context.threadId,
     HOLDFAST_RUN: context.runId,
@@ -134,10 +130,11 @@ export async function asPerformed(
     return {
       kind: 'failed',
       error: signal.aborted ? `${reasonOf(signal)} before it was started` : 'it was not started',
+      unbegun: true,
     }
   } catch (error) {
     if (errorCode(error) !== 'tools/cannot-start') throw error
-    return { kind: 'failed', error: describeError(error) }
+    return { kind: 'failed', error: describeError(error), unbegun: true }
   }
 }
 

@@ -3,8 +3,8 @@ import { describeEnd } from '../processes/command.ts'
 import type { CommandEnd, OutputText } from '../processes/command.ts'
 import type { Outcome } from '../runs/finish.ts'
 
-/** What a run's end says about the command that it executed. */
-export function outcomeOfEnd(end: CommandEnd): Outcome {
+/** What a run's end says about the command that it executed; the turn of an agent also has its words. */
+export function outcomeOfEnd(end: CommandEnd, isTurn = false): Outcome {
   const { exitCode, signal, stdout, stderr, survivorsKilled, containment, startedAt, endedAt } = end
   const result = {
     exitCode,
@@ -16,7 +16,11 @@ export function outcomeOfEnd(end: CommandEnd): Outcome {
     startedAt,
     endedAt,
   }
-  return { ...verdict(end), result, summary: summaryOf(stdout) }
+  const ended = verdict(end)
+  if (!isTurn) return { ...ended, result, summary: summaryOf(stdout) }
+  const text = wordsOf(stdout).trim()
+  const said = ended.state === 'cancelled' ? {} : { reply: text }
+  return { ...ended, ...said, result: { text, ...result }, summary: shortened(text) }
 }
 
 /** The supervisor was lost after the command may have run, and left no status: nobody knows, and nobody runs it again. */
@@ -37,7 +41,10 @@ function verdict(end: CommandEnd): Outcome {
 }
 
 /** The end of what it printed: where an agent says what it did. */
-function summaryOf({ head, tail, truncated }: OutputText): string {
-  const text = truncated ? `${head}\n…\n${tail}` : head + tail
+const summaryOf = (output: OutputText) => shortened(wordsOf(output))
+
+const wordsOf = ({ head, tail, truncated }: OutputText) => (truncated ? `${head}\n…\n${tail}` : head + tail)
+
+function shortened(text: string): string {
   return text.length <= LIMITS.summaryCharacters ? text : `…${text.slice(-LIMITS.summaryCharacters)}`
 }

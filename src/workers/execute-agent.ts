@@ -2,19 +2,24 @@ import { existsSync } from 'node:fs'
 
 import type { Action } from '../actions/action.ts'
 import type { PolicyRule } from '../actions/policy.ts'
-import { newRunId } from '../base/ids.ts'
 import type { Randomness, RunId, ThreadId } from '../base/ids.ts'
 import { formatDuration } from '../base/duration.ts'
+import { describeError } from '../base/errors.ts'
 import { ensureFolder } from '../base/files.ts'
 import type { ActionFolders } from '../loop/act.ts'
 import { runAgent } from '../loop/loop.ts'
 import type { LoopEnd, LoopEvent } from '../loop/loop.ts'
+import { DEFAULT_LIMITS, inWords } from '../loop/limits.ts'
+import type { RunLimits } from '../loop/limits.ts'
 import type { AskModel, Tool } from '../loop/ports.ts'
+import { addUsage, NO_USAGE } from '../loop/usage.ts'
 import type { Claim } from '../runs/claim.ts'
 import type { Outcome } from '../runs/finish.ts'
 import { parkRun } from '../runs/park.ts'
-import { wakeThread } from '../runs/send.ts'
-import { pendingMessages } from '../threads/message.ts'
+import { findRun } from '../runs/run.ts'
+import type { Usage } from '../runs/run.ts'
+import { countReplies } from '../threads/conversation.ts'
+import type { CommandAgent } from './command-agent.ts'
 import { finish, refOf, untilStored } from './execute.ts'
 import type { Executor } from './execute.ts'
 import { commandFolder } from './home.ts'
@@ -25,9 +30,23 @@ export interface OpenAgent {
   readonly system: string
   readonly ask: AskModel
   readonly tools: ReadonlyMap<string, Tool>
+  /** Tools that somebody else has, and that are known once he was asked; a run that cannot get them fails. */
+  readonly foreignTools?: (run: ForeignRun, signal: AbortSignal) => Promise<ReadonlyMap<string, Tool>>
   readonly policy: readonly PolicyRule[]
-  readonly timeoutMs?: number
+  /** What each of its runs may spend; the rest is as everywhere. */
+  readonly limits?: Partial<RunLimits>
+  /** The window of its model. */
+  readonly contextTokens?: number
 }
+
+export interface ForeignRun {
+  readonly id: RunId
+  /** It had begun before, so it may have actions that only its tools can settle. */
+  readonly resumed: boolean
+}
+
+/** What a configuration can call an agent. */
+export type AnyAgent = OpenAgent | CommandAgent
 
 /** What whoever watches this process hears of its agents as it happens; the record is in the store. */
 export type LiveEvent = {
@@ -42,16 +61,23 @@ type Ending = 'cancelled' | 'lease-lost' | 'timeout'
 export async function executeAgent(
   executor: Executor,
   claim: Claim,
-  agent: OpenAgent | undefined,
+  agent: OpenAgent,
   random: Randomness,
 ): Promise<void> {
-  if (agent === undefined) throw new Error(`there is no agent ${claim.run.agent} in this process`)
   const { store, clock, home } = executor
   const stop = new AbortController()
-  executor.onCommand(claim.attempt.id, { stop: (why) => stop.abort(why) })
-  if (claim.run.cancelRequestedAt !== null) stop.abort('cancelled')
-  const timeoutMs = claim.run.request.timeoutMs ?? agent.timeoutMs
-  const disarm = timeoutMs === undefined ? () => {} : clock.after(timeoutMs, () => stop.abort('timeout'), { ref: true })
+  let ending: Ending | undefined
+  const stopFor = (why: Ending) => {
+    ending ??= why
+    // In the words that the tools will quote: "timed out after 30s", "cancelled".
+    stop.abort(why === 'timeout' ? timedOut(timeoutMs) : why)
+  }
+  const timeoutMs = claim.run.request.timeoutMs ?? agent.limits?.timeoutMs ?? DEFAULT_LIMITS.timeoutMs
+  executor.onCommand(claim.attempt.id, { stop: stopFor })
+  if (claim.run.cancelRequestedAt !== null) stopFor('cancelled')
+  const leftMs = timeoutMs - workedMs(claim)
+  const disarm = leftMs > 0 ? clock.after(leftMs, () => stopFor('timeout'), { ref: true }) : () => {}
+  if (leftMs <= 0) stopFor('timeout')
   const about = { runId: claim.run.id, threadId: claim.run.threadId, agent: agent.name }
   const emit = (event: LoopEvent) => executor.live?.({ ...about, ...event })
   const ports = {
@@ -65,12 +91,49 @@ export async function executeAgent(
     emit,
   }
   try {
-    const end = await runAgent(ports, claim, stop.signal)
-    await conclude(executor, claim, end, stop.signal.reason as Ending | undefined, timeoutMs)
+    const tools = await allTools(agent, claim, stop.signal)
+    const end = 'kind' in tools ? tools : await runAgent({ ...ports, tools }, claim, stop.signal)
+    await conclude(executor, claim, end, ending, timeoutMs)
   } finally {
     disarm()
   }
-  await wakeAgain(executor, claim, random)
+}
+
+async function allTools(
+  { tools, foreignTools }: OpenAgent,
+  { run }: Claim,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, Tool> | LoopEnd> {
+  if (foreignTools === undefined) return tools
+  try {
+    return new Map([...tools, ...(await foreignTools({ id: run.id, resumed: run.attempt > 1 }, signal))])
+  } catch (error) {
+    if (signal.aborted) return { kind: 'stopped', why: 'cancel-requested' }
+    return { kind: 'finished', outcome: { state: 'failed', code: 'tool', error: describeError(error) } }
+  }
+}
+
+const timedOut = (timeoutMs: number) => `timed out after ${formatDuration(timeoutMs)}`
+
+/** By the database's clock: from its first start to this attempt, the time that it was parked taken out. */
+const workedMs = ({ run, attempt }: Claim): number =>
+  Math.max(0, attempt.claimedAt - (run.startedAt ?? attempt.claimedAt) - run.parkedMs)
+
+const CANCELLED: Outcome = { state: 'cancelled' }
+
+/** With what the run has spent, what was not recorded of it included. */
+async function outOfTime(
+  executor: Executor,
+  { run }: Claim,
+  timeoutMs: number,
+  spent: Usage = NO_USAGE,
+): Promise<Outcome> {
+  const { store } = executor
+  const [now = run, { count }] = await untilStored(executor, () =>
+    Promise.all([store.read(findRun, run.id), store.read(countReplies, run.id)]),
+  )
+  const words = inWords({ turns: count, usage: addUsage(now, spent) })
+  return { state: 'failed', code: 'timeout', error: `${timedOut(timeoutMs)}; ${words}` }
 }
 
 const foldersIn = (home: string): ActionFolders => ({
@@ -84,9 +147,10 @@ async function conclude(
   claim: Claim,
   end: LoopEnd,
   ending: Ending | undefined,
-  timeoutMs: number | undefined,
+  timeoutMs: number,
 ): Promise<void> {
   const ref = refOf(claim)
+  if (end.kind === 'left') return
   if (end.kind === 'finished') return void (await finish(executor, ref, end.outcome))
   if (end.kind === 'parked') {
     const parked = await untilStored(executor, () =>
@@ -97,18 +161,11 @@ async function conclude(
   }
   if (end.why === 'superseded') return
   if (ending === 'lease-lost') throw new Error('its worker could not renew its lease')
-  const error = `timed out after ${formatDuration(timeoutMs ?? 0)}`
-  const outcome: Outcome = ending === 'timeout' ? { state: 'failed', code: 'timeout', error } : { state: 'cancelled' }
   const { spent, taken } = end
+  const outcome = ending === 'timeout' ? await outOfTime(executor, claim, timeoutMs, spent) : CANCELLED
   await finish(executor, ref, {
     ...outcome,
     ...(spent === undefined ? {} : { usage: spent }),
     ...(taken === undefined ? {} : { taken }),
   })
-}
-
-/** A message that came while the run was ending waits for no heartbeat. */
-async function wakeAgain({ store }: Executor, { run }: Claim, random: Randomness): Promise<void> {
-  const [waiting] = await store.read(pendingMessages, run.threadId, 1)
-  if (waiting !== undefined) await store.apply(wakeThread, run.threadId, run.agent, newRunId(random))
 }

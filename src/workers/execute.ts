@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 
 import { sleep } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
 import { describeError } from '../base/errors.ts'
-import { ensureFolder } from '../base/files.ts'
+import { ensureFolder, writeFileAtomic } from '../base/files.ts'
 import type { AttemptId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { removeRemains } from '../processes/attempt-folder.ts'
@@ -26,6 +27,7 @@ import type { Store } from '../store/store.ts'
 import { outcomeOfCutOff, outcomeOfEnd } from './command-outcome.ts'
 import type { LiveEvent } from './execute-agent.ts'
 import { commandFolder, homePaths } from './home.ts'
+import { tellIfStopped } from './tell-operator.ts'
 
 /** What is under way and can be told to stop; the end follows by itself. */
 export type Stoppable = Pick<Supervised, 'stop'>
@@ -67,16 +69,16 @@ export async function executeClaim(executor: Executor, claim: Claim): Promise<vo
   if (starting === 'superseded') return
   if (starting === 'cancel-requested') return void (await finish(executor, ref, { state: 'cancelled' }))
   const outcome = await start(executor, claim, folder)
-  await settle(executor, ref, folder, outcome)
+  await settle(executor, claim, folder, outcome)
 }
 
 /** Goes on with a run whose worker was lost: by what its command left behind, or is still doing. */
 export async function continueTaken(executor: Executor, claim: Claim, folder: string): Promise<void> {
   const remains = await remainsOf(executor, claim, folder)
-  if (remains.kind !== 'alive') return settle(executor, refOf(claim), folder, remains)
+  if (remains.kind !== 'alive') return settle(executor, claim, folder, remains)
   executor.onCommand(claim.attempt.id, remains.command)
   if (claim.run.cancelRequestedAt !== null) remains.command.stop('cancelled')
-  await settle(executor, refOf(claim), folder, await remains.command.ended)
+  await settle(executor, claim, folder, await remains.command.ended)
 }
 
 const NOTHING = { head: '', tail: '', totalBytes: 0, spilledBytes: 0, truncated: false }
@@ -112,12 +114,21 @@ async function start(executor: Executor, claim: Claim, folder: string): Promise<
     graceMs: executor.graceMs,
     lostGraceMs: Math.min(executor.graceMs, executor.leaseMs * LIMITS.lostGraceShare),
   }
-  const options = { codeCache: homePaths(executor.home).codeCache, ...foreground }
+  const begin = async () => {
+    const stdin = request.input === undefined ? {} : { stdin: { file: await writeInput(folder, request.input) } }
+    return startCommand(folder, spec, { codeCache: homePaths(executor.home).codeCache, ...foreground, ...stdin })
+  }
   let failure: unknown
-  const command = await startCommand(folder, spec, options).catch((error: unknown) => void (failure = error))
+  const command = await begin().catch((error: unknown) => void (failure = error))
   if (command === undefined) return couldNotStart(executor, claim, folder, failure)
   executor.onCommand(claim.attempt.id, command)
   return await command.ended.catch(() => settledRemains(executor, claim, folder))
+}
+
+async function writeInput(folder: string, input: string): Promise<string> {
+  const file = join(folder, 'input')
+  await writeFileAtomic(file, input)
+  return file
 }
 
 /** Starting failed on our side (no process, no disk). The folder's fence makes sure that it stays not started. */
@@ -153,7 +164,8 @@ function failedToStart(message: string, at: number): CommandEnd {
   }
 }
 
-async function settle(executor: Executor, ref: AttemptRef, folder: string, outcome: CommandOutcome): Promise<void> {
+async function settle(executor: Executor, claim: Claim, folder: string, outcome: CommandOutcome): Promise<void> {
+  const ref = refOf(claim)
   if (outcome.kind === 'unreachable')
     throw new Error(`its supervisor, on ${outcome.owner.host}, cannot be seen from here`)
   if (outcome.kind === 'never-started') {
@@ -161,7 +173,9 @@ async function settle(executor: Executor, ref: AttemptRef, folder: string, outco
     await untilStored(executor, () => executor.store.apply(requeueRun, ref))
     return
   }
-  const reported = outcome.kind === 'ended' ? outcomeOfEnd(outcome.end) : outcomeOfCutOff(outcome.output)
+  const { request } = claim.run
+  const isTurn = request.kind === 'command' && request.isTurn === true
+  const reported = outcome.kind === 'ended' ? outcomeOfEnd(outcome.end, isTurn) : outcomeOfCutOff(outcome.output)
   const run = await finish(executor, ref, reported)
   if (isTerminal(run.state) && !hasSpilledMore(outcome)) await removeRemains(folder)
 }
@@ -174,7 +188,10 @@ function hasSpilledMore(outcome: CommandOutcome): boolean {
 
 export async function finish(executor: Executor, ref: AttemptRef, outcome: Outcome): Promise<Run> {
   const answer = await untilStored(executor, () => executor.store.apply(finishRun, ref, outcome))
-  if (answer.kind === 'finished') return answer.run
+  if (answer.kind === 'finished') {
+    await tellIfStopped(executor.store, answer.run, executor.warn)
+    return answer.run
+  }
   return reconcile(executor, ref, outcome, answer)
 }
 

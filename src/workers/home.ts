@@ -5,8 +5,14 @@ export const homePaths = (home: string) => ({
   database: join(home, 'holdfast.db'),
   /** One folder for each command that was started, until its result is recorded. */
   work: join(home, 'work'),
+  /** One folder for each process of an MCP server, as long as it runs. */
+  mcpServers: join(home, 'mcp'),
   /** Compiled code of the supervisor. */
   codeCache: join(home, 'cache'),
+  /** What whoever talks to the daemon must show; for its owner only. */
+  token: join(home, 'token'),
+  /** Where the daemon of this folder listens. */
+  daemon: join(home, 'daemon.json'),
 })
 
 /** A command's folder follows its mark, which stays the same when another worker takes the run over. */

@@ -1,17 +1,27 @@
+import { resolve } from 'node:path'
+
 import type { Clock } from '../base/clock.ts'
-import { HoldfastError, describeError } from '../base/errors.ts'
+import { HoldfastError } from '../base/errors.ts'
 import type { Randomness } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
 import type { AgentConfig } from '../config/agent.ts'
 import type { Config } from '../config/config.ts'
-import type { AskModel, LanguageModel, Tool } from '../loop/ports.ts'
-import { callModel } from '../model/call-model.ts'
-import { openModel } from '../model/providers.ts'
-import { NO_USAGE } from '../model/usage.ts'
+import { nameOfModel } from '../define/model.ts'
+import { isDefinedTool, openDefinedTool } from '../define/tool.ts'
+import type { Tool } from '../loop/ports.ts'
+import { contextTokensOf } from '../model/prices.ts'
 import type { Store } from '../store/store.ts'
 import { builtInTools } from '../tools/built-in.ts'
 import { commandTool } from '../tools/command-tool.ts'
+import { delegateTool } from '../tools/delegate.ts'
+import { readSelection } from '../tools/mcp/definition.ts'
+import { openMcpTools } from '../tools/mcp/open-tools.ts'
+import type { McpServers } from '../tools/mcp/servers.ts'
 import type { CommandPlace } from '../tools/supervised-command.ts'
-import type { OpenAgent } from './execute-agent.ts'
+import { askModel } from './ask-model.ts'
+import { agentVariables } from './command-agent.ts'
+import type { CommandAgent } from './command-agent.ts'
+import type { AnyAgent, OpenAgent } from './execute-agent.ts'
 
 export interface AgentPorts {
   readonly store: Store
@@ -19,15 +29,36 @@ export interface AgentPorts {
   readonly random: Randomness
   readonly warn: (message: string) => void
   readonly place: CommandPlace
+  readonly servers: McpServers
+  /** Runs that may wait; what is beyond is refused. */
+  readonly backlog?: number
 }
 
 type ModelAgent = Extract<AgentConfig, { kind: 'model' }>
 
-/** The agents of a configuration. A model is opened at its first call, so that a missing provider stops only its own agent. */
-export function openAgents(config: Config & { readonly folder: string }, ports: AgentPorts): Map<string, OpenAgent> {
-  const agents = new Map<string, OpenAgent>()
+function openCommand(
+  name: string,
+  agent: Extract<AgentConfig, { kind: 'command' }>,
+  folder: string,
+  { place }: AgentPorts,
+): CommandAgent {
+  return {
+    name,
+    command: agent.command,
+    cwd: resolve(folder, agent.folder ?? '.'),
+    env: agentVariables(place.env, agent.env),
+    ...(agent.timeoutMs === undefined ? {} : { timeoutMs: agent.timeoutMs }),
+  }
+}
+
+/** The agents of a configuration. */
+export function openAgents(config: Config & { readonly folder: string }, ports: AgentPorts): Map<string, AnyAgent> {
+  const agents = new Map<string, AnyAgent>()
   for (const [name, agent] of config.agents) {
-    if (agent.kind === 'model') agents.set(name, openAgent(name, agent, config, ports))
+    agents.set(
+      name,
+      agent.kind === 'model' ? openAgent(name, agent, config, ports) : openCommand(name, agent, config.folder, ports),
+    )
   }
   return agents
 }
@@ -38,33 +69,54 @@ function openAgent(
   config: Config & { readonly folder: string },
   ports: AgentPorts,
 ): OpenAgent {
-  const tools = agent.tools.map((tool) => openTool(tool, config, ports.place))
+  const own = agent.tools.filter((tool) => readSelection(tool) === undefined)
+  const tools = own.flatMap((tool) => openTool(tool, name, agent, config, ports))
   return {
     name,
     system: agent.system,
     policy: config.policy,
     tools: new Map(tools.map((tool) => [tool.name, tool])),
-    ask: asking(agent.model, config.folder, ports),
+    ...openForeign(agent, ports),
+    ask: askModel(agent, config, ports),
+    contextTokens: agent.contextTokens ?? contextTokensOf(modelName(agent)),
+    ...(agent.limits === undefined ? {} : { limits: agent.limits }),
   }
 }
 
-function asking(id: string, folder: string, ports: AgentPorts): AskModel {
-  let model: LanguageModel | undefined
-  return async (request, options) => {
-    try {
-      model ??= await openModel(id, folder, { clock: ports.clock })
-    } catch (error) {
-      return { kind: 'failed', code: 'model', error: describeError(error), spent: NO_USAGE }
-    }
-    const asked = await callModel(ports, model, request, options)
-    return asked.kind === 'failed' ? { ...asked, error: describeError(asked.error) } : asked
-  }
+/** Those of MCP servers, which have to be asked first. */
+function openForeign(agent: ModelAgent, ports: AgentPorts): Pick<OpenAgent, 'foreignTools'> {
+  const selections = agent.tools.flatMap((tool) => readSelection(tool) ?? [])
+  return selections.length === 0 ? {} : { foreignTools: (run, signal) => openMcpTools(selections, ports, run, signal) }
 }
 
-function openTool(name: string, config: Config, place: CommandPlace): Tool {
+const modelName = ({ model }: ModelAgent) => (typeof model === 'string' ? model : nameOfModel(model))
+
+/** Of later parts of Holdfast; a configuration may name them already. */
+const NOT_YET = ['schedule_followup', 'manage_jobs']
+
+function openTool(name: string, agentName: string, agent: ModelAgent, config: Config, ports: AgentPorts): Tool[] {
+  if (name === 'delegate') return [openDelegate(agentName, agent, config, ports)]
+  if (!NOT_YET.includes(name)) return [openOwnTool(name, config, ports)]
+  ports.warn(`agent "${agentName}": the tool "${name}" is not there yet and is left out`)
+  return []
+}
+
+function openDelegate(name: string, agent: ModelAgent, config: Config, { store, place, backlog }: AgentPorts): Tool {
+  return delegateTool({
+    store,
+    place,
+    agents: agent.delegates ?? [...config.agents.keys()].filter((other) => other !== name),
+    commands: agent.tools.includes('shell'),
+    limits: { depth: LIMITS.delegationDepth, children: LIMITS.children },
+    backlogLimit: backlog ?? LIMITS.backlog,
+  })
+}
+
+function openOwnTool(name: string, config: Config, { place, warn }: AgentPorts): Tool {
   const definition = config.tools.get(name)
+  if (isDefinedTool(definition)) return openDefinedTool(definition, { warn })
   if (definition !== undefined) return commandTool(name, definition, place)
-  const builtIn = builtInTools({ place, roots: [place.cwd] }).get(name)
+  const builtIn = builtInTools({ place, roots: [place.cwd], http: config.http ?? {} }).get(name)
   if (builtIn !== undefined) return builtIn
   throw new HoldfastError('usage/config', `the tool "${name}" is not there yet`, { remedy: 'leave it out for now' })
 }

@@ -1,10 +1,10 @@
 import type { Clock } from '../base/clock.ts'
 import { HoldfastError, describeError } from '../base/errors.ts'
 import { newAttemptId, newRunId, newWorkerId } from '../base/ids.ts'
-import type { AttemptId, Randomness, RunId, WorkerId } from '../base/ids.ts'
+import type { AttemptId, Randomness, RunId, ThreadId, WorkerId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { judgeProcess, processIdentity } from '../processes/identity.ts'
-import { heldRuns } from '../runs/attempt.ts'
+import { heldRuns, takeoversOf } from '../runs/attempt.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
 import type { CapacityLimits } from '../runs/capacity.ts'
 import { claimRun } from '../runs/claim.ts'
@@ -17,8 +17,9 @@ import { registerWorker, stopWorker } from '../runs/worker.ts'
 import type { NewWorker, WorkerKind } from '../runs/worker.ts'
 import type { Store } from '../store/store.ts'
 import { idleThreads } from '../threads/message.ts'
+import { executeCommandAgent } from './command-agent.ts'
 import { executeAgent } from './execute-agent.ts'
-import type { LiveEvent, OpenAgent } from './execute-agent.ts'
+import type { AnyAgent, LiveEvent } from './execute-agent.ts'
 import { continueTaken, executeClaim } from './execute.ts'
 import type { Executor, Stoppable } from './execute.ts'
 import { commandFolder } from './home.ts'
@@ -27,6 +28,10 @@ import { takeLostRuns } from './recover.ts'
 import type { Taken } from './recover.ts'
 import { rememberSeen } from './restored.ts'
 import { sweepRemains } from './sweep.ts'
+import { doEach, inboxJobs } from './tend-inbox.ts'
+import type { Job } from './tend-inbox.ts'
+import { Waker } from './wake.ts'
+import type { WakerOptions } from './wake.ts'
 
 export interface WorkerOptions {
   readonly store: Store
@@ -41,10 +46,14 @@ export interface WorkerOptions {
   readonly graceMs: number
   readonly foreground?: NonNullable<Executor['foreground']>
   /** The agents that this process can be. */
-  readonly agents?: ReadonlyMap<string, OpenAgent>
+  readonly agents?: ReadonlyMap<string, AnyAgent>
   readonly warn: (message: string) => void
   /** Hears what agents say and do here, as it happens. */
   readonly live?: (event: LiveEvent) => void
+  /** Takes in what hooks could only leave on disk. */
+  readonly replaySpool?: () => Promise<void>
+  /** Given to the one that wakes idle sessions: a daemon. */
+  readonly wakes?: Pick<WakerOptions, 'commands' | 'env'>
 }
 
 interface Held {
@@ -60,6 +69,7 @@ export class Worker {
   readonly #held = new Map<AttemptId, Held>()
   readonly #lease: Lease
   readonly #stopListening: () => void
+  readonly #waker: Waker | undefined
   #claiming: Promise<void> | undefined
   #claimAgain = false
   #takes: 'anything' | 'nothing' = 'nothing'
@@ -83,6 +93,7 @@ export class Worker {
       onFenced: () => this.#stopAll(),
     })
     this.#stopListening = store.onChange(() => this.#look())
+    this.#waker = options.wakes === undefined ? undefined : this.#makeWaker(options.wakes)
   }
 
   get heldCount(): number {
@@ -163,30 +174,45 @@ export class Worker {
     this.#takes = 'nothing'
     this.#lease.stop()
     this.#stopListening()
+    await this.#waker?.stop()
     await this.#options.store.apply(stopWorker, this.id)
   }
 
   /** Once a tick: what is lost elsewhere, what waited too long. Never throws, it is tried again anyway. */
   async tend(): Promise<void> {
-    try {
-      await this.#release()
-      await this.recover()
-      await this.#options.store.apply(expireQueued, LIMITS.page)
-      await this.#options.store.apply(resumeDue, LIMITS.page)
-      await this.#wakeIdle()
-      await rememberSeen(this.#options.home, this.#options.store)
-    } catch (error) {
-      this.#options.warn(`recovery will be tried again: ${describeError(error)}`)
-    }
+    const { store, warn, home, replaySpool } = this.#options
+    const jobs: Job[] = [
+      { what: 'what was let go of', work: () => this.#release() },
+      { what: 'recovery', work: () => this.recover() },
+      { what: 'runs that waited too long', work: () => store.apply(expireQueued, LIMITS.page) },
+      { what: 'runs that are due', work: () => store.apply(resumeDue, LIMITS.page) },
+      ...(replaySpool === undefined ? [] : [{ what: 'what hooks left in the spool', work: replaySpool }]),
+      ...inboxJobs({ store, warn }),
+      { what: 'idle threads', work: () => this.#wakeIdle() },
+      { what: 'the mark of the newest event', work: () => rememberSeen(home, store) },
+    ]
+    await doEach(jobs, warn)
+    await this.#waker?.look()
     this.#look()
   }
 
   /** Whatever failed before: a thread with messages and nobody at work gets a run. */
-  async #wakeIdle(): Promise<void> {
-    const { store, random } = this.#options
-    for (const { threadId, agent } of await store.read(idleThreads, LIMITS.page)) {
+  async #wakeIdle(only?: ThreadId): Promise<void> {
+    const { store, random, agents } = this.#options
+    if (agents === undefined || agents.size === 0) return
+    for (const { threadId, agent } of await store.read(idleThreads, [...agents.keys()], LIMITS.page, only)) {
       await store.apply(wakeThread, threadId, agent, newRunId(random))
     }
+  }
+
+  /** A message that came while a run was ending, and a parent that waits for nothing else, wait for no heartbeat. */
+  async #wakeAfter({ run }: Claim): Promise<void> {
+    for (const threadId of [run.threadId, run.parentThreadId]) if (threadId !== null) await this.#wakeIdle(threadId)
+  }
+
+  #makeWaker(wakes: NonNullable<WorkerOptions['wakes']>): Waker {
+    const { store, clock, warn } = this.#options
+    return new Waker({ store, clock, warn, ...wakes, wakeThreads: () => this.#wakeIdle() })
   }
 
   #look(): void {
@@ -236,7 +262,10 @@ export class Worker {
   }
 
   #agentTurns(executor: Executor, claim: Claim): Promise<void> {
-    return executeAgent(executor, claim, this.#options.agents?.get(claim.run.agent), this.#options.random)
+    const agent = this.#options.agents?.get(claim.run.agent)
+    if (agent === undefined) throw new Error(`there is no agent ${claim.run.agent} in this process`)
+    if ('command' in agent) return executeCommandAgent(executor, claim, agent)
+    return executeAgent(executor, claim, agent, this.#options.random)
   }
 
   #hold(claim: Claim, carryOut: (executor: Executor) => Promise<void>): Promise<void> {
@@ -257,7 +286,10 @@ export class Worker {
       ...(foreground === undefined ? {} : { foreground }),
       ...(live === undefined ? {} : { live }),
     }
-    const settled = carryOut(executor)
+    // Begun after it is held: an agent says at once how it can be stopped, and a cancel must find that.
+    const settled = Promise.resolve()
+      .then(() => carryOut(executor))
+      .then(() => this.#wakeAfter(claim).catch((error: unknown) => warn(describeError(error))))
       .catch((error: unknown) => {
         warn(`run ${claim.run.id} will be recovered: ${describeError(error)}`)
         return this.#notCarriedOut(claim, describeError(error))
@@ -269,7 +301,8 @@ export class Worker {
 
   /** Given to the next who looks, this worker included; but not for ever. */
   async #notCarriedOut(claim: Claim, error: string): Promise<void> {
-    if (claim.run.attempt < LIMITS.recoveries) return void this.#unsettled.push(claim)
+    const recoveries = await this.#options.store.read(takeoversOf, claim.run.id).catch(() => 0)
+    if (recoveries < LIMITS.recoveries) return void this.#unsettled.push(claim)
     const ref = { id: claim.attempt.id, runId: claim.run.id, fence: claim.run.fence }
     const outcome = { state: 'failed', code: 'internal', error: `it could not be carried out: ${error}` } as const
     await this.#options.store.apply(finishRun, ref, outcome).catch(() => this.#unsettled.push(claim))

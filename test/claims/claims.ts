@@ -222,13 +222,13 @@ export const CLAIMS: readonly Owed[] = [
   {
     id: 'R3',
     part: 3,
-    due: false,
+    due: true,
     text: 'Every long-running tool can be cancelled through the assembled agent, two calls of one tool too.',
   },
   {
     id: 'R4',
     part: 3,
-    due: false,
+    due: true,
     text: 'What runs in a container or over ssh can declare a stop command; without one the limit is documented.',
   },
   { id: 'R5', part: 3, due: true, text: 'Side calls retry exactly like main calls.' },

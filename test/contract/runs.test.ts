@@ -386,20 +386,22 @@ describe.each(engines)('runs on $name', (engine) => {
     await assertInvariants(store)
   })
 
-  test('a parent that is not there makes the completion a visible dead letter', async () => {
+  test('a parent that is not known yet has its completion held for it', async () => {
     const { store } = await open()
     const parentThreadId = aThread()
     const { ref } = await running(store, { parentThreadId: parentThreadId })
     await store.apply(finishRun, ref, succeeded)
-    expect(await store.read(messagesOf, parentThreadId)).toMatchObject([{ state: 'dead', reason: 'unknown recipient' }])
+    expect(await store.read(messagesOf, parentThreadId)).toMatchObject([
+      { state: 'pending', nextAttemptAt: expect.any(Number) as number },
+    ])
   })
 
-  test('no-notify sends nothing', async () => {
+  test('no-notify delivers nothing, and what it kept back can be listed', async () => {
     const { store } = await open()
     const parentThreadId = aThread()
     await store.apply(openThread, parentThreadId, 'conductor', null)
     const { ref } = await running(store, { ...submission(), parentThreadId, notify: false })
     await store.apply(finishRun, ref, succeeded)
-    expect(await store.read(messagesOf, parentThreadId)).toEqual([])
+    expect(await store.read(messagesOf, parentThreadId)).toMatchObject([{ state: 'dead', reason: 'no-notify' }])
   })
 })

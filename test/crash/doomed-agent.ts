@@ -10,6 +10,7 @@ import { systemClock as clock } from '../../src/base/clock.ts'
 import { systemRandomness as random } from '../../src/base/ids.ts'
 import { countRuns } from '../../src/runs/run.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
+import { McpServers } from '../../src/tools/mcp/servers.ts'
 import { openAgents } from '../../src/workers/open-agents.ts'
 import { registerThisProcess } from '../../src/workers/worker.ts'
 import { supervisorsOf } from '../support/processes.ts'
@@ -30,7 +31,9 @@ const warn = (message: string) => void process.stderr.write(`${message}\n`)
 const config = await loadConfig(configPath)
 const store = await openSqliteStore({ path, clock, random, probe })
 const place = { cwd: config.folder, env: process.env, codeCache: `${home}/cache` }
-const agents = openAgents(config, { store, clock, random, warn, place })
+const folder = `${home}/mcp`
+const servers = new McpServers({ definitions: config.mcpServers, clock, random, warn, place, folder })
+const agents = openAgents(config, { store, clock, random, warn, place, servers })
 const options = {
   store,
   clock,

@@ -1,13 +1,5 @@
-import type { RunId, ThreadId, WorkerId } from '../../src/base/ids.ts'
-import {
-  newActionId,
-  newAttemptId,
-  newMessageId,
-  newRunId,
-  newThreadId,
-  newWorkerId,
-  systemRandomness as random,
-} from '../../src/base/ids.ts'
+import type { RunId, WorkerId } from '../../src/base/ids.ts'
+import { newAttemptId, newRunId, newThreadId, newWorkerId, systemRandomness as random } from '../../src/base/ids.ts'
 import { LIMITS } from '../../src/base/limits.ts'
 import { recordStarting, renewLeases } from '../../src/runs/attempt.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
@@ -29,62 +21,21 @@ import type { TakeoverGround } from '../../src/runs/recover.ts'
 import { registerWorker, stopWorker } from '../../src/runs/worker.ts'
 import { submitRun } from '../../src/runs/submit.ts'
 import type { Submission } from '../../src/runs/submit.ts'
-import { restartAction, settleAction, startAction } from '../../src/actions/perform.ts'
-import type { Settlement } from '../../src/actions/perform.ts'
-import { blockQuota, quotaSucceeded, waitFor } from '../../src/model/quota.ts'
-import { parkRun, resumeDue, resumeRun } from '../../src/runs/park.ts'
-import { sendMessage, wakeThread } from '../../src/runs/send.ts'
-import type { Sending } from '../../src/runs/send.ts'
-import { recordTurn } from '../../src/runs/turn.ts'
-import type { Turn } from '../../src/runs/turn.ts'
+import { parkRun, resumeRun } from '../../src/runs/park.ts'
 import { nameStore } from '../../src/store/identity.ts'
-import type { Store } from '../../src/store/store.ts'
-import type { Change } from '../../src/store/transition.ts'
 import { openThread } from '../../src/threads/thread.ts'
-import type { HurriedClock } from '../support/clocks.ts'
+import { acceptTool, pinTools, seen } from '../../src/tools/mcp/pins.ts'
 import { LEASE_MS, aThread, addWorker, claim, running, someIdentity, submission, submitted } from '../support/world.ts'
+import { AGENT_SCENARIOS } from './agent-scenarios.ts'
+import { INBOX_SCENARIOS } from './inbox-scenarios.ts'
+import { byTester, newAttempt, scenario, succeeded, timedOut } from './scenario.ts'
+import type { Scenario, World } from './scenario.ts'
 
-export interface World {
-  readonly store: Store
-  readonly clock: HurriedClock
-}
-
-/** One transition in one situation: `prepare` makes the situation, what it returns is the transition to interrupt. */
-export interface Scenario {
-  readonly change: string
-  readonly situation: string
-  /** What doing the very same again answers once it was done: everything but these repeats without harm. */
-  readonly again: 'harmless' | 'refused'
-  prepare(world: World): Promise<(store: Store) => Promise<unknown>>
-}
-
-/** Takes `{ submitRun }`: the name that the gate looks for and the transition itself, in one word. */
-function scenario<Args extends [] | readonly unknown[], T>(
-  named: Readonly<Record<string, Change<Args, T>>>,
-  situation: string,
-  prepare: (world: World) => Promise<Args>,
-  again: Scenario['again'] = 'harmless',
-): Scenario {
-  const [[change, transition] = []] = Object.entries(named)
-  if (change === undefined || transition === undefined) throw new Error(`no transition for: ${situation}`)
-  const act = async (world: World) => {
-    const args = await prepare(world)
-    return (store: Store) => store.apply(transition, ...args)
-  }
-  return { change, situation, again, prepare: act }
-}
+export type { Scenario } from './scenario.ts'
 
 const LIMITED: CapacityLimits = { total: 2, eachAgent: 1 }
-const succeeded: Outcome = {
-  state: 'succeeded',
-  result: { exitCode: 0 },
-  usage: { inputTokens: 5, outputTokens: 7, costMicrousd: 11 },
-  summary: 'done',
-}
 const authFailed: Outcome = { state: 'failed', code: 'auth', error: '401' }
-const timedOut: Outcome = { state: 'failed', code: 'timeout', error: 'it ran longer than it may' }
 const cancelled: Outcome = { state: 'cancelled' }
-const byTester = { by: 'tester', reason: 'a test' }
 
 async function parented({ store }: World): Promise<Partial<Submission>> {
   const parentThreadId = aThread()
@@ -110,8 +61,6 @@ async function claimant({ store }: World, more: Partial<Claimant> = {}): Promise
   const workerId = await addWorker(store)
   return [{ workerId, leaseMs: LEASE_MS, limits: LIMITED, attempt: newAttempt(), ...more }]
 }
-
-const newAttempt = () => ({ id: newAttemptId(random), mark: random.hex(16) })
 
 const submitting: readonly Scenario[] = [
   scenario({ submitRun }, 'a new run on a new thread', async (world) => [submission(await parented(world))]),
@@ -351,130 +300,26 @@ const working: readonly Scenario[] = [
   scenario({ stopWorker }, 'a daemon that says goodbye', async (world) => [await daemonAt(world, 'here')]),
 ]
 
-const sending = (key: string): Sending => ({
-  messageId: newMessageId(random),
-  runId: newRunId(random),
-  threadId: 'conversation' as ThreadId,
-  agent: 'clerk',
-  text: 'hello',
-  key,
-})
+const aTool = (description: string) => seen({ name: 'do', description, inputSchema: { type: 'object' } })
+const anotherTool = seen({ name: 'other', inputSchema: { type: 'object' } })
 
-/** A run of an agent, claimed, with a message in its inbox. */
-async function talking({ store }: World) {
-  const sent = await store.apply(sendMessage, sending('first'))
-  const claimed = await store.apply(claimRun, {
-    workerId: await addWorker(store),
-    leaseMs: LEASE_MS,
-    limits: {},
-    attempt: newAttempt(),
-    agents: ['clerk'],
-  })
-  if (claimed === undefined) throw new Error('nothing to claim')
-  return {
-    messageId: sent.message.id,
-    ref: { id: claimed.attempt.id, runId: claimed.run.id, fence: claimed.run.fence },
-  }
-}
-
-const aTurn = (messageId: string, entries: readonly string[]): Turn => ({
-  generation: 1,
-  shown: [{ messageId, text: 'hello' }],
-  reply: { text: 'I will', toolCalls: [] },
-  usage: { inputTokens: 1, outputTokens: 2, costMicrousd: 3 },
-  actions: entries.map((entry) => ({
-    id: newActionId(random),
-    mark: random.hex(15),
-    callId: entry,
-    tool: 'append',
-    effect: 'write',
-    repeats: 'once',
-    input: { entry },
-    signature: entry,
-    decision: { kind: 'allow', by: 'a rule', via: 'configuration' },
-  })),
-})
-
-async function proposed(world: World, entries: readonly string[] = ['a']) {
-  const { ref, messageId } = await talking(world)
-  const recorded = await world.store.apply(recordTurn, ref, aTurn(messageId, entries))
-  if (recorded.kind !== 'recorded') throw new Error(recorded.kind)
-  return { ref, actions: recorded.actions }
-}
-
-async function started(world: World) {
-  const { ref, actions } = await proposed(world, ['a', 'a'])
-  const start = await world.store.apply(startAction, ref, actions[0]!.id)
-  if (start.kind !== 'started') throw new Error(start.kind)
-  return { ref, action: start.action, twin: actions[1]! }
-}
-
-const doneByTool: Settlement = { state: 'done', result: { ok: true }, by: 'its tool' }
-const cutOff: Settlement = { state: 'in_doubt', error: 'cut off', by: 'nobody' }
-
-const acting: readonly Scenario[] = [
-  scenario({ sendMessage }, 'to an idle thread', async () => [sending('first')]),
-  scenario({ sendMessage }, 'to a busy thread', async (world) => {
-    await talking(world)
-    return [sending('second')]
+const pinning: readonly Scenario[] = [
+  scenario({ pinTools }, 'a server that nobody has used', async () => ['files', [aTool('Before.'), anotherTool]]),
+  scenario({ pinTools }, 'a tool that changed, and a new one', async ({ store }) => {
+    await store.apply(pinTools, 'files', [aTool('Before.')])
+    return ['files', [aTool('After.'), anotherTool]]
   }),
-  scenario({ wakeThread }, 'a thread with messages and nobody at work', async ({ store }) => {
-    const sent = await store.apply(sendMessage, sending('first'))
-    await store.apply(cancelRun, sent.runId!, byTester)
-    return ['conversation' as ThreadId, 'clerk', newRunId(random)]
-  }),
-  scenario(
-    { recordTurn },
-    'a reply with two actions',
-    async (world) => {
-      const { ref, messageId } = await talking(world)
-      return [ref, aTurn(messageId, ['a', 'b'])]
-    },
-    'refused',
-  ),
-  scenario({ startAction }, 'an action that was allowed', async (world) => {
-    const { ref, actions } = await proposed(world)
-    return [ref, actions[0]!.id]
-  }),
-  scenario({ startAction }, 'a repeat of one that is done', async (world) => {
-    const { ref, action, twin } = await started(world)
-    await world.store.apply(settleAction, action, { state: 'done', result: 1, by: 'its tool' })
-    return [ref, twin.id]
-  }),
-  scenario({ restartAction }, 'one that is proven not to have begun', async (world) => {
-    const { ref, action } = await started(world)
-    return [ref, action]
-  }),
-  scenario({ settleAction }, 'done', async (world) => [(await started(world)).action, doneByTool]),
-  scenario({ settleAction }, 'in doubt', async (world) => [(await started(world)).action, cutOff]),
-  scenario({ finishRun }, 'a run with an action that had not begun', async (world) => [
-    (await proposed(world)).ref,
-    timedOut,
-  ]),
-  scenario({ resumeDue }, 'a run whose instant has come', async (world) => {
-    const { ref } = await running(world.store)
-    await world.store.apply(parkRun, ref, 'a rate limit', world.clock.now() + 1_000)
-    world.clock.step(2_000)
-    return [10]
-  }),
-]
-
-const asking: readonly Scenario[] = [
-  scenario({ blockQuota }, 'a provider that asks to wait', async () => ['anthropic', 30_000, 'rate limited']),
-  scenario({ waitFor }, 'a quota that is blocked', async ({ store }) => {
-    await store.apply(blockQuota, 'anthropic', 30_000, 'rate limited')
-    return ['anthropic']
-  }),
-  scenario({ quotaSucceeded }, 'the probe of a quota', async ({ store, clock }) => {
-    const { blockedUntil } = await store.apply(blockQuota, 'anthropic', 30_000, 'rate limited')
-    clock.step(600_000)
-    return ['anthropic', { at: blockedUntil, blockedUntil }]
+  scenario({ acceptTool }, 'a tool that changed', async ({ store }) => {
+    await store.apply(pinTools, 'files', [aTool('Before.')])
+    await store.apply(pinTools, 'files', [aTool('After.')])
+    return [{ server: 'files', tool: 'do', digest: aTool('After.').digest, by: 'ann' }]
   }),
 ]
 
 export const SCENARIOS: readonly Scenario[] = [
-  ...asking,
-  ...acting,
+  ...pinning,
+  ...AGENT_SCENARIOS,
+  ...INBOX_SCENARIOS,
   ...submitting,
   ...claiming,
   ...finishing,

@@ -9,8 +9,9 @@ export type Behaviour = (response: ServerResponse, request: IncomingMessage) => 
 
 export interface ProviderServer {
   readonly url: string
-  /** How many requests reached it. */
+  /** How many requests reached it, and when. */
   readonly requests: () => number
+  readonly arrivals: readonly number[]
   /** How many of their connections the caller gave up. */
   readonly abandoned: () => number
 }
@@ -18,9 +19,11 @@ export interface ProviderServer {
 /** A provider on loopback that speaks Anthropic's events. The last behaviour is kept for all further requests. */
 export async function providerServer(behaviours: readonly Behaviour[]): Promise<ProviderServer> {
   let [requests, abandoned] = [0, 0]
+  const arrivals: number[] = []
   const server = createServer((request, response) => {
     const behaviour = behaviours[Math.min(requests, behaviours.length - 1)]!
     requests += 1
+    arrivals.push(performance.now())
     response.on('close', () => (abandoned += response.writableEnded ? 0 : 1))
     request.resume().on('end', () => behaviour(response, request))
   })
@@ -30,7 +33,7 @@ export async function providerServer(behaviours: readonly Behaviour[]): Promise<
     server.close()
   })
   const { port } = server.address() as AddressInfo
-  return { url: `http://127.0.0.1:${port}/v1`, requests: () => requests, abandoned: () => abandoned }
+  return { url: `http://127.0.0.1:${port}/v1`, requests: () => requests, arrivals, abandoned: () => abandoned }
 }
 
 export const refuses =

@@ -10,6 +10,7 @@ import type { Clock } from '../../src/base/clock.ts'
 import type { Store, StoreProbe } from '../../src/store/store.ts'
 import { openPostgresStore } from '../../src/store/postgres/store.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
+import { TABLES } from './tables.ts'
 
 export interface OpenOptions {
   readonly clock?: Clock
@@ -87,23 +88,6 @@ function postgresIn(schema: string): TestDatabase {
     },
   }
 }
-
-/** In an order that their references allow. */
-const TABLES = [
-  'store_identity',
-  'threads',
-  'workers',
-  'runs',
-  'attempts',
-  'late_results',
-  'capacity',
-  'breakers',
-  'messages',
-  'events',
-  'entries',
-  'actions',
-  'quotas',
-]
 
 export const engines: readonly TestEngine[] = [sqlite, postgres]
 

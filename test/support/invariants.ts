@@ -5,6 +5,7 @@ import { sql } from '../../src/store/sql.ts'
 import type { Sql } from '../../src/store/sql.ts'
 import { all } from '../../src/store/transition.ts'
 import type { Transition } from '../../src/store/transition.ts'
+import { TABLES } from './tables.ts'
 
 /**
  * What must be true of every database at every moment between transactions, whatever crashed or raced before
@@ -13,7 +14,7 @@ import type { Transition } from '../../src/store/transition.ts'
 const VIOLATIONS: Record<string, Sql> = {
   'a run is running exactly when it has one live attempt with its fence': sql`
     select r.id as id, r.state as detail from runs r
-    where (r.state = 'running') != (select count(*) = 1 from attempts a where a.run_id = r.id and a.ended_at is null and a.fence = r.fence)`,
+    where r.kind <> 'observed' and (r.state = 'running') != (select count(*) = 1 from attempts a where a.run_id = r.id and a.ended_at is null and a.fence = r.fence)`,
   'no attempt outlives its run': sql`
     select a.id as id, r.state as detail from attempts a join runs r on r.id = a.run_id
     where a.ended_at is null and r.state != 'running'`,
@@ -34,10 +35,19 @@ const VIOLATIONS: Record<string, Sql> = {
   'slots in use are the slots that live attempts hold': sql`
     select c.scope as id, cast(c.used as text) as detail from capacity c
     where c.used != (select count(*) from attempts a where a.ended_at is null and a.slots like '%"' || c.scope || '"%')`,
-  'a parent that is to be told has one completion for each ended run, and none before': sql`
+  'a parent has one completion for each ended run, and none before': sql`
     select r.id as id, r.state as detail from runs r
     where (select count(*) from messages m where m.key = 'run:' || r.id)
-        != (case when r.ended_at is not null and r.notify = 1 and r.parent_thread_id is not null then 1 else 0 end)`,
+        != (case when r.ended_at is not null and r.parent_thread_id is not null then 1 else 0 end)`,
+  'a completion that nobody is to be told is a dead letter, and says why': sql`
+    select r.id as id, m.state as detail from runs r join messages m on m.key = 'run:' || r.id
+    where r.notify = 0 and (m.state <> 'dead' or m.reason <> 'no-notify')`,
+  'a message is leased exactly when it belongs to a delivery that is under way': sql`
+    select id, state as detail from messages
+    where state = 'leased' and (delivery_id is null or leased_by is null or leased_at is null)
+      or state = 'pending' and delivery_id is not null`,
+  'a dead letter has a reason, and no other has one but what was replaced': sql`
+    select id, state as detail from messages where (state in ('dead', 'replaced')) <> (reason is not null)`,
   'a completion says how the run ended': sql`
     select r.id as id, m.body as detail from runs r join messages m on m.key = 'run:' || r.id
     where m.body not like '%"state":"' || r.state || '"%'`,
@@ -54,7 +64,12 @@ const VIOLATIONS: Record<string, Sql> = {
     where repeats = 'once' and effect = 'write' and repeat_of is null and state in ('started', 'done', 'in_doubt')
     group by run_id, signature having count(*) > 1`,
   'a consumed message names the run that took it, and no other does': sql`
-    select id, state as detail from messages where (state = 'consumed') <> (consumed_by_run is not null)`,
+    select id, state as detail from messages
+    where state = 'consumed' and consumed_by_run is null and delivery_id is null or state <> 'consumed' and consumed_by_run is not null`,
+  'a tool of an MCP server is one of a server that was pinned, and an accepted one says by whom': sql`
+    select tool as id, server as detail from mcp_tools
+    where server not in (select server from mcp_servers) or (digest is null) <> (accepted_by is null)
+      or (digest is null) <> (definition is null) or digest = offered_digest`,
   'fences and attempts only grow': sql`
     select a.id as id, cast(a.fence as text) as detail from attempts a join runs r on r.id = a.run_id
     where a.fence > r.fence or a.number > r.attempt`,
@@ -80,24 +95,9 @@ export async function assertInvariants(store: Store): Promise<void> {
 
 /** The whole visible content of the tables, to compare before with after. */
 export async function snapshot(store: Store): Promise<Record<string, unknown[]>> {
-  const tables = [
-    'store_identity',
-    'quotas',
-    'entries',
-    'actions',
-    'threads',
-    'workers',
-    'runs',
-    'attempts',
-    'late_results',
-    'capacity',
-    'breakers',
-    'messages',
-    'events',
-  ]
   const asIs: Row<Record<string, unknown>> = { decode: (record) => ({ ...record }) }
   const content: Record<string, unknown[]> = {}
-  for (const table of tables) {
+  for (const table of TABLES) {
     content[table] = await store.read(function* (): Transition<unknown[]> {
       return yield* all(asIs, { strings: [`select * from ${table} order by 1, 2`], values: [] })
     })
@@ -129,5 +129,13 @@ function withSeq(record: unknown, seq: number): object {
   const fields = record as object
   // What refers to such a number is as arbitrary as the number.
   const references = Object.keys(fields).filter((name) => name === 'entry_seq' || name === 'entrySeq')
-  return { ...fields, ...('seq' in fields ? { seq } : {}), ...Object.fromEntries(references.map((name) => [name, 0])) }
+  // An event of a step names the entry that it recorded.
+  const data =
+    'data' in fields && typeof fields.data === 'string' ? fields.data.replace(/"entry":\d+/, '"entry":0') : undefined
+  return {
+    ...fields,
+    ...('seq' in fields ? { seq } : {}),
+    ...(data === undefined ? {} : { data }),
+    ...Object.fromEntries(references.map((name) => [name, 0])),
+  }
 }

@@ -8,6 +8,8 @@ import { resumeRun } from '../../src/runs/park.ts'
 import { abandonReserved, expireQueued, heldAttempts, reservedRuns, takeOverRun } from '../../src/runs/recover.ts'
 import { listRuns } from '../../src/runs/run.ts'
 import { registerWorker } from '../../src/runs/worker.ts'
+import { sessionEnded } from '../../src/sessions/events.ts'
+import { liveSessions } from '../../src/sessions/session.ts'
 import type { Store } from '../../src/store/store.ts'
 import { assertInvariants } from './invariants.ts'
 import { LEASE_MS, someIdentity } from './world.ts'
@@ -32,6 +34,10 @@ export async function settleEverything(store: Store): Promise<void> {
 }
 
 async function oneRound(store: Store, workerId: WorkerId): Promise<void> {
+  // Whoever sits at a session goes away at last.
+  for (const { client, sessionId } of await store.read(liveSessions, 100)) {
+    await store.apply(sessionEnded, { client, sessionId }, 'gone')
+  }
   for (const held of await store.read(heldAttempts)) {
     const attemptId = newAttemptId(random)
     const claim = await store.apply(takeOverRun, held, 'owner-dead', { workerId, leaseMs: LEASE_MS, attemptId })

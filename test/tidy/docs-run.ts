@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { commandsInHelp, placeOf, type Block, type Subcommands } from './docs.ts'
@@ -43,14 +43,26 @@ const settings = (modules: readonly SourceFile[]) => ({
 })
 
 /** Runs a block as a newcomer would, in an empty home, and says what went wrong. Whatever it started ends with it. */
-export async function runShell(block: Block): Promise<string[]> {
+export function runShell(block: Block): Promise<string[]> {
+  return runIn(mkdtempSync(join(tmpdir(), 'holdfast-docs-')), block, 'sh', ['-eu', '-c', block.text])
+}
+
+/** Runs a program as it stands, where `holdfast` is this clone. */
+export function runProgram(block: Block): Promise<string[]> {
   const home = mkdtempSync(join(tmpdir(), 'holdfast-docs-'))
+  mkdirSync(join(home, 'node_modules'))
+  symlinkSync(join(ROOT, 'node_modules/zod'), join(home, 'node_modules/zod'))
+  writeFileSync(join(home, 'example.ts'), block.text)
+  return runIn(home, block, process.execPath, ['--import', join(ROOT, 'test/support/own-package.ts'), 'example.ts'])
+}
+
+async function runIn(home: string, block: Block, program: string, args: readonly string[]): Promise<string[]> {
   const env = {
     HOME: home,
     HOLDFAST_HOME: join(home, '.holdfast'),
     PATH: [...TOOLS, process.env['PATH']].join(delimiter),
   }
-  const child = spawn('sh', ['-eu', '-c', block.text], {
+  const child = spawn(program, args, {
     cwd: home,
     env,
     detached: true,

@@ -10,10 +10,10 @@ import {
   unknownScripts,
   type Block,
 } from './docs.ts'
-import { askCommandLine, compilerErrors, runShell } from './docs-run.ts'
+import { askCommandLine, compilerErrors, runProgram, runShell } from './docs-run.ts'
 import { filesBelow, readSource } from './tree.ts'
 
-const isDocument = (path: string) => /^(README|ARCHITECTURE|CONTRIBUTING)\.md$|^docs\/.*\.md$/.test(path)
+const isDocument = (path: string) => /^(README|ARCHITECTURE|CONTRIBUTING)\.md$|^(docs|examples)\/.*\.md$/.test(path)
 const documents = filesBelow('').filter(isDocument).map(readSource)
 const blocks = documents.flatMap(blocksIn)
 const shell = blocks.filter((block) => block.language === 'sh')
@@ -45,6 +45,12 @@ test('the shell blocks marked as run do run', async () => {
   expect(wrong.flat()).toEqual([])
 })
 
+test('the programs marked as run do run', async () => {
+  const programs = blocks.filter((block) => block.language === 'ts' && block.marks.includes('run'))
+  expect((await Promise.all(programs.map(runProgram))).flat()).toEqual([])
+  expect(programs.length).toBeGreaterThanOrEqual(1)
+})
+
 test('the docs name only scripts that exist', () => {
   expect(unknownScripts(commands, Object.keys(scripts))).toEqual([])
 })
@@ -65,6 +71,7 @@ test('planted mistakes in code blocks are found, at their line', async () => {
   expect(await runShell(example('sh run', 'sleep 60 &', 'exit 3')[0]!)).toEqual([
     expect.stringMatching(/^docs\/a\.md:3: ended with 3/),
   ])
+  expect(await runProgram(example('ts run', "import { nothing } from 'holdfast'", 'nothing()')[0]!)).toHaveLength(1)
   expect(() => blocksIn({ path: 'a.md', text: '```sh\nls\n' })).toThrow('never closed')
 })
 

@@ -11,8 +11,8 @@ export interface Block {
 }
 
 /**
- * What a block may be, and so how it is checked: `ts` is type-checked, `json` parsed, `sh run` executed, the commands of
- * any other `sh` looked up. `text` and `mermaid` are for people: output, diagrams.
+ * What a block may be, and so how it is checked: `ts` is type-checked, `ts run` executed too, `json` parsed, `sh run`
+ * executed, the commands of any other `sh` looked up. `text` and `mermaid` are for people: output, diagrams.
  */
 export const LANGUAGES = ['ts', 'json', 'sh', 'text', 'mermaid']
 

@@ -55,7 +55,7 @@ test('a door with SQL, a stray child process and a missing file are found', () =
   })
   expect(wrongImports(files)).toEqual([
     expect.stringContaining('src/server/routes.ts imports src/store/sql.ts, which is only for src/store/,'),
-    'src/runs/run.ts imports node:child_process, which is only for src/processes/',
+    'src/runs/run.ts imports node:child_process, which is only for src/processes/, src/cli/demo/outside.ts',
     'src/cli/main.ts imports src/runs/gone.ts, which is not a file of src',
   ])
 })

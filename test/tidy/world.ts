@@ -14,14 +14,15 @@ export const WORLD: readonly { readonly names: readonly string[]; readonly only:
   { names: ['setImmediate'], only: ['src/base/clock.ts', 'src/store/'] },
   { names: ['AbortSignal.timeout', 'Atomics.wait'], only: ['src/base/clock.ts'] },
   { names: ['Math.random', 'crypto.randomUUID', 'crypto.getRandomValues'], only: ['src/base/ids.ts'] },
-  { names: ['process.env'], only: ['src/cli/', 'src/hooks/', 'src/processes/'] },
+  { names: ['process.env'], only: ['src/cli/', 'src/library/', 'src/hooks/', 'src/processes/'] },
   { names: ['process.kill'], only: ['src/processes/'] },
 ]
 
 /** The same through an import: whole modules, or single names of `node:crypto`. */
 export const WORLD_MODULES: readonly { readonly modules: readonly string[]; readonly only: readonly string[] }[] = [
   { modules: ['node:timers', 'node:timers/promises', 'node:perf_hooks'], only: ['src/base/clock.ts'] },
-  { modules: ['node:child_process', 'node:cluster'], only: ['src/processes/'] },
+  // The demo's is that of the command line's user.
+  { modules: ['node:child_process', 'node:cluster'], only: ['src/processes/', 'src/cli/demo/outside.ts'] },
   { modules: ['node:process'], only: [] },
 ]
 

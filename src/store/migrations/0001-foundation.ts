@@ -19,7 +19,7 @@ const people = (d: Dialect) => [
     id ${d.key} primary key,
     generation ${d.integer} not null default 1,
     agent text not null,
-    state text not null default 'open' check (state in ('open', 'removed')),
+    state text not null default 'open' check (state in ('open', 'stopped', 'removed')),
     parent_id ${d.key},
     created_at ${d.integer} not null,
     removed_at ${d.integer}

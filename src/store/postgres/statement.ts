@@ -24,7 +24,7 @@ export class Renderer {
 
   request(statement: Sql): Request {
     const text = this.#text(statement)
-    const values = statement.values.filter((value) => value !== now)
+    const values = statement.values.filter((value) => value !== now).map(withoutNul)
     const name = this.#named ? this.#name(text) : undefined
     return name === undefined ? { text, values } : { text, values, name }
   }
@@ -51,6 +51,13 @@ export class Renderer {
     return name
   }
 }
+
+/**
+ * Text here cannot hold a NUL, and what tools and models say can: a complaint in bytes must not make a settlement fail
+ * for ever. The same everywhere, so what is looked up by such a text is found.
+ */
+const withoutNul = <T>(value: T): T =>
+  typeof value === 'string' && value.includes('\0') ? (value.replaceAll('\0', '\ufffd') as T) : value
 
 function render({ strings, values }: Sql): string {
   let parameter = 0

@@ -1,0 +1,351 @@
+import { isDeepStrictEqual } from 'node:util'
+
+import { digestOf } from '../base/canonical-json.ts'
+import type { MessageId, RunId, ThreadId } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
+import { finishObserved } from '../runs/finish.ts'
+import type { Outcome } from '../runs/finish.ts'
+import { beginObserved } from '../runs/observed.ts'
+import type { Usage } from '../runs/run.ts'
+import { integer, nullable, row, text } from '../store/row.ts'
+import { now, sql } from '../store/sql.ts'
+import { first, one, run } from '../store/transition.ts'
+import type { Transition } from '../store/transition.ts'
+import { acceptMessage } from '../threads/accept.ts'
+import { acknowledgeDelivery, findDelivery, giveBackDelivery, leaseMessages } from '../threads/delivery.ts'
+import type { Delivery } from '../threads/delivery.ts'
+import { findThread, openThread } from '../threads/thread.ts'
+import { findSession, sessionKey, sessionRow } from './session.ts'
+import type { Client, Session, SessionState, Wake } from './session.ts'
+
+const generationRow = row({ generation: integer })
+
+/** What every event of a client says. Its session is known by the client's own word, never by an inherited environment. */
+export interface Heard {
+  readonly client: Client
+  readonly sessionId: string
+  /** The thread from whose process the client was started: its parent, unless that is the session itself. */
+  readonly startedFrom?: ThreadId
+  readonly process?: unknown
+  readonly wake?: Wake
+  readonly transcript?: string
+  readonly cwd?: string
+}
+
+export type StartSource = 'startup' | 'resume' | 'clear' | 'compact' | 'fork'
+
+/** The name under which a session's thread is known. */
+export const threadOf = (client: Client, sessionId: string): ThreadId => `${client}-${sessionId}` as ThreadId
+
+/**
+ * A session begins or goes on. What had been put in front of its model, with no event of that process after it, was perhaps
+ * never seen: it waits again. Compacting happens inside of a turn: that process has not died.
+ */
+export function* sessionStarted(heard: Heard, source: StartSource): Transition<Session> {
+  const known = yield* knownSession(heard)
+  if (known === undefined) return yield* newSession(heard, source)
+  if (source === 'compact') return yield* touch(known, heard, known.state)
+  yield* giveBack(known)
+  yield* endTurn(known, {
+    state: 'failed',
+    code: 'lost',
+    error: 'the session was started again before its turn had ended',
+  })
+  const generation = source === 'clear' ? yield* renewGeneration(known.threadId) : known.generation
+  yield* run(sql`update sessions set generation = ${generation}, blocks = 0, delivery_id = null, run_id = null, ended_at = null
+    where id = ${known.id}`)
+  return yield* touch(known, heard, 'idle')
+}
+
+/** Whatever comes from a session that never said hello, as when hooks were installed in the middle of it, is its start. */
+function* knownSession(heard: Heard): Transition<Session | undefined> {
+  const known = yield* findSession.single(sessionKey(heard.client, heard.sessionId))
+  return known === undefined || known.endedAt === null ? known : yield* onOpenThread(known, heard)
+}
+
+/** Its thread may have been removed meanwhile: it goes on in a new generation, which knows nothing of the old one. */
+function* onOpenThread(session: Session, heard: Heard): Transition<Session> {
+  const thread = yield* findThread.single(session.threadId)
+  if (thread?.state !== 'removed') return session
+  const parent = yield* parentOf(heard, session.threadId)
+  const { generation } = yield* openThread(session.threadId, session.client, parent)
+  return yield* one(
+    sessionRow,
+    sql`update sessions set generation = ${generation}, blocks = 0, run_id = null, delivery_id = null, ended_at = null
+      where id = ${session.id} returning *`,
+  )
+}
+
+function* sessionFor(heard: Heard): Transition<Session> {
+  return (yield* knownSession(heard)) ?? (yield* newSession(heard, 'startup'))
+}
+
+function* newSession(heard: Heard, source: StartSource): Transition<Session> {
+  const { client, sessionId } = heard
+  const cleared = source === 'clear' ? yield* sessionOfProcess(heard) : undefined
+  const threadId = cleared?.threadId ?? threadOf(client, sessionId)
+  const parent = cleared === undefined ? yield* parentOf(heard, threadId) : null
+  const thread = yield* openThread(threadId, client, parent)
+  const generation = cleared === undefined ? thread.generation : yield* renewGeneration(threadId)
+  if (cleared !== undefined) {
+    yield* giveBack(cleared)
+    yield* endTurn(cleared, {
+      state: 'failed',
+      code: 'lost',
+      error: 'the session was cleared before its turn had ended',
+    })
+    yield* run(sql`update sessions set state = 'ended', ended_at = ${now}, delivery_id = null where id = ${cleared.id}`)
+  }
+  yield* run(sql`insert into sessions (id, client, session_id, thread_id, generation, state, started_at, updated_at)
+    values (${sessionKey(client, sessionId)}, ${client}, ${sessionId}, ${threadId}, ${generation}, 'idle', ${now}, ${now})
+    on conflict do nothing`)
+  const stored = yield* one(sessionRow, sql`select * from sessions where id = ${sessionKey(client, sessionId)}`)
+  return yield* touch(stored, heard, stored.state)
+}
+
+/** The same process goes on under a new session: its children still report to the thread that started them. */
+function* sessionOfProcess({ client, process }: Heard): Transition<Session | undefined> {
+  if (process === undefined) return undefined
+  return yield* first(
+    sessionRow,
+    sql`select * from sessions where client = ${client} and process = ${JSON.stringify(process)} order by updated_at desc limit 1`,
+  )
+}
+
+/** A new conversation under the same name. What was not seen yet is still to be seen. */
+function* renewGeneration(threadId: ThreadId): Transition<number> {
+  const renewed = yield* first(
+    generationRow,
+    sql`update threads set generation = generation + 1 where id = ${threadId} returning generation`,
+  )
+  const generation = renewed?.generation ?? 1
+  yield* run(
+    sql`update messages set generation = ${generation} where thread_id = ${threadId} and state in ('pending', 'leased')`,
+  )
+  return generation
+}
+
+/**
+ * Its parent is the thread from which its process was started. A plain command has no turns and reads nothing, so what runs
+ * below one reports to whoever started that.
+ */
+function* parentOf({ startedFrom }: Heard, own: ThreadId): Transition<ThreadId | null> {
+  if (startedFrom === undefined || startedFrom === own) return null
+  const above = yield* findThread.single(startedFrom)
+  if (above?.agent === 'command' && above.parentId !== null) return above.parentId === own ? null : above.parentId
+  return startedFrom
+}
+
+function* touch(session: Session, heard: Heard, state: SessionState): Transition<Session> {
+  const { process, wake, transcript, cwd } = heard
+  return yield* one(
+    sessionRow,
+    sql`update sessions set state = ${state}, updated_at = ${now},
+        process = ${process === undefined ? sql`process` : sql`${JSON.stringify(process)}`},
+        wake = ${wake === undefined ? sql`wake` : sql`${JSON.stringify(wake)}`},
+        transcript = ${transcript === undefined ? sql`transcript` : sql`${transcript}`},
+        cwd = ${cwd === undefined ? sql`cwd` : sql`${cwd}`}
+      where id = ${session.id} returning *`,
+  )
+}
+
+/** An event of the same process after a delivery is the evidence that it was seen; one of another process is none. */
+function* acknowledge(session: Session, { process }: Heard): Transition<void> {
+  if (session.deliveryId === null) return
+  const isOther = process !== undefined && session.process !== null && !isDeepStrictEqual(process, session.process)
+  if (isOther) return yield* giveBack(session)
+  yield* acknowledgeDelivery(session.deliveryId, session.runId)
+  yield* run(
+    sql`update sessions set delivery_id = null where id = ${session.id} and delivery_id = ${session.deliveryId}`,
+  )
+}
+
+function* giveBack(session: Session): Transition<void> {
+  if (session.deliveryId === null) return
+  yield* giveBackDelivery(session.deliveryId)
+  yield* run(
+    sql`update sessions set delivery_id = null where id = ${session.id} and delivery_id = ${session.deliveryId}`,
+  )
+}
+
+/** A turn has begun. One that had not ended was broken off by a person, of which no client tells. */
+export function* turnBegun(heard: Heard, turn: string | undefined): Transition<Session> {
+  const session = yield* sessionFor(heard)
+  yield* acknowledge(session, heard)
+  if (turn !== undefined && session.turn === turn && session.runId !== null) return yield* touch(session, heard, 'busy')
+  yield* endTurn(session, { state: 'failed', code: 'killed', error: 'the turn was broken off' })
+  yield* beginTurn(session, turn)
+  return yield* touch(session, heard, 'busy')
+}
+
+function* beginTurn(session: Session, turn: string | undefined): Transition<RunId> {
+  const number = session.turns + 1
+  const name = turn ?? `turn-${number}`
+  const thread = yield* findThread.single(session.threadId)
+  const { client, sessionId, generation, threadId } = session
+  const request = { kind: 'observed', client, sessionId, generation, turn: name, part: number } as const
+  const begun = yield* beginObserved({ threadId, agent: client, parentThreadId: thread?.parentId ?? null, request })
+  yield* run(
+    sql`update sessions set turn = ${name}, turns = ${number}, run_id = ${begun.id}, ended_at = null where id = ${session.id}`,
+  )
+  return begun.id
+}
+
+function* endTurn(session: Session, outcome: Outcome): Transition<void> {
+  if (session.runId === null) return
+  yield* finishObserved(session.runId, outcome)
+  yield* run(sql`update sessions set run_id = null where id = ${session.id} and run_id = ${session.runId}`)
+}
+
+/** Something happened in a turn: a tool was used, a model was asked. */
+export function* sessionActive(heard: Heard): Transition<Session> {
+  const session = yield* sessionFor(heard)
+  yield* acknowledge(session, heard)
+  return yield* touch(session, heard, 'busy')
+}
+
+/** How the end of a turn is known: by the client's own names. */
+export interface TurnEnd {
+  /** The client's own name of the turn, if it has one. */
+  readonly turn?: string
+  /** Its number among the ends of this session, by whoever heard it first; the same one told again has the same number. */
+  readonly ordinal: number
+}
+
+export interface Stop extends TurnEnd {
+  /** Whether the client says that it went on because of a block before. Undefined: it does not say. */
+  readonly isActive?: boolean
+  /** Something of its own goes on in the background: paused, not finished. */
+  readonly isPaused: boolean
+  readonly lastMessage?: string
+  readonly usage?: Usage
+  readonly deliveryId: string
+}
+
+export type StopAnswer =
+  | { readonly kind: 'go-on'; readonly delivery: Delivery; readonly session: Session }
+  | { readonly kind: 'stop'; readonly session: Session }
+
+/**
+ * A turn has come to its end. The drain comes first: what waits in the inbox makes it go on, within the bound of blocks in a
+ * row; lease and count are this one transaction. Without anything to say the turn is over, and its parent is told.
+ */
+export function* turnStopped(heard: Heard, stop: Stop): Transition<StopAnswer> {
+  const before = yield* sessionFor(heard)
+  const heardBefore = yield* rememberEnd(before, stop)
+  if (heardBefore !== undefined) return yield* answerAgain(before, heardBefore.deliveryId)
+  if (isLate(before, stop)) return yield* tellLate(before, stop)
+  yield* acknowledge(before, heard)
+  const blocks = stop.isActive === false ? 0 : before.blocks
+  // One that comes late, from the spool, has nobody waiting for its answer.
+  const mayDrain = blocks < LIMITS.blocksInARow && stop.ordinal > before.stops
+  const delivery = mayDrain ? yield* drain(before, stop.deliveryId) : undefined
+  const blocked = delivery !== undefined && delivery.messages.length > 0
+  const runId = before.runId ?? (yield* beginTurn(before, stop.turn))
+  const used = blocked ? blocks + 1 : delivery === undefined ? blocks : 0
+  // A wake that led to this turn brought nothing if there is nothing to deliver; what was taken meanwhile says so itself.
+  yield* run(sql`update sessions set blocks = ${used}, delivery_id = ${blocked ? stop.deliveryId : null},
+      vain_wakes = vain_wakes + case when woken_at is null then 0 else 1 end, woken_at = null,
+      stops = case when stops > ${stop.ordinal} then stops else ${stop.ordinal} end
+    where id = ${before.id}`)
+  if (blocked)
+    yield* run(sql`update turn_ends set delivery_id = ${stop.deliveryId} where id = ${endName(before, stop)}`)
+  if (blocked) {
+    return { kind: 'go-on', delivery, session: yield* touch(before, heard, 'busy') }
+  }
+  if (stop.isPaused) return { kind: 'stop', session: yield* touch(before, heard, 'waiting') }
+  const { lastMessage: summary, usage } = stop
+  yield* endTurn(
+    { ...before, runId },
+    {
+      state: 'succeeded',
+      result: { text: summary ?? '', ...(heard.transcript === undefined ? {} : { transcript: heard.transcript }) },
+      ...(summary === undefined ? {} : { summary }),
+      ...(usage === undefined ? {} : { usage }),
+    },
+  )
+  return { kind: 'stop', session: yield* touch(before, heard, 'idle') }
+}
+
+function* drain({ threadId, id }: Session, deliveryId: string): Transition<Delivery> {
+  const by = { kind: 'session', session: id } as const
+  return yield* leaseMessages({
+    id: deliveryId,
+    threadId,
+    by,
+    limit: LIMITS.messagesPerTurn,
+    bytes: LIMITS.deliveryBytes,
+  })
+}
+
+/** It comes from the spool, and another turn is under way already: it says how the last one ended, and nothing else. */
+const isLate = ({ turn, runId }: Session, stop: Stop) => stop.turn !== undefined && runId !== null && turn !== stop.turn
+
+function* tellLate(session: Session, stop: Stop): Transition<StopAnswer> {
+  const parent = (yield* findThread.single(session.threadId))?.parentId
+  if (parent != null && !stop.isPaused) {
+    const name = endName(session, stop)
+    yield* acceptMessage({
+      id: `msg_${digestOf(name).slice(0, 32)}` as MessageId,
+      threadId: parent,
+      from: session.threadId,
+      kind: 'completion',
+      key: `turn:${name}`,
+      body: { state: 'succeeded', agent: session.client, summary: stop.lastMessage ?? '' },
+    })
+  }
+  return { kind: 'stop', session }
+}
+
+/** The client's own names for it: session, turn and number. Never what was said, or when. */
+const endName = ({ id }: Session, { turn, ordinal }: TurnEnd) => `${id}/${turn ?? ''}/${ordinal}`
+
+const endRow = row({ deliveryId: nullable(text()) })
+
+/** Undefined if it is heard for the first time. */
+function* rememberEnd(session: Session, stop: TurnEnd): Transition<{ readonly deliveryId: string | null } | undefined> {
+  const id = endName(session, stop)
+  const stored = yield* run(sql`insert into turn_ends (id, session, heard_at) values (${id}, ${session.id}, ${now})
+    on conflict do nothing`)
+  return stored === 1 ? undefined : yield* one(endRow, sql`select delivery_id from turn_ends where id = ${id}`)
+}
+
+/** The same Stop once more, because its answer was lost: the same answer, unless it has been seen meanwhile. */
+function* answerAgain(session: Session, deliveryId: string | null): Transition<StopAnswer> {
+  if (deliveryId === null || session.deliveryId !== deliveryId) return { kind: 'stop', session }
+  const messages = yield* findDelivery.single(deliveryId)
+  return { kind: 'go-on', delivery: { id: deliveryId, messages, remaining: 0 }, session }
+}
+
+/** The turn ended with an error of the client or its provider. */
+export function* turnFailed(heard: Heard, end: TurnEnd, error: string): Transition<Session> {
+  const session = yield* sessionFor(heard)
+  if ((yield* rememberEnd(session, end)) !== undefined) return session
+  yield* acknowledge(session, heard)
+  const runId = session.runId ?? (yield* beginTurn(session, end.turn))
+  yield* endTurn({ ...session, runId }, { state: 'failed', code: 'model', error })
+  return yield* touch(session, heard, 'idle')
+}
+
+/** It waits for a person: its parent hears of it, the newest such news in place of an older one. */
+export function* sessionWaiting(heard: Heard, what: string, key: string, messageId: MessageId): Transition<Session> {
+  const session = yield* sessionFor(heard)
+  yield* acknowledge(session, heard)
+  const parent = (yield* findThread.single(session.threadId))?.parentId
+  if (parent != null) {
+    const about = { threadId: parent, from: session.threadId, kind: 'waiting' } as const
+    yield* acceptMessage({ ...about, id: messageId, key, body: { text: what } })
+  }
+  return yield* touch(session, heard, 'waiting')
+}
+
+/** The client has ended. Its thread stays: what comes for it waits until it is resumed. */
+export function* sessionEnded(heard: Heard, why: string): Transition<Session | undefined> {
+  const session = yield* findSession.single(sessionKey(heard.client, heard.sessionId))
+  if (session === undefined) return undefined
+  yield* giveBack(session)
+  yield* endTurn(session, { state: 'failed', code: 'killed', error: `the session ended (${why}) before its turn had` })
+  const ended = yield* touch(session, heard, 'ended')
+  yield* run(sql`update sessions set ended_at = ${now}, blocks = 0 where id = ${session.id}`)
+  return ended
+}

@@ -1,0 +1,21 @@
+import type { Clock } from '../base/clock.ts'
+import { LIMITS } from '../base/limits.ts'
+import type { Worker } from './worker.ts'
+
+/** Looks after what is lost or due, as often as leases are renewed. The timer also keeps a process alive that has nothing to do. */
+export function tendRegularly(
+  { clock, leaseMs }: { readonly clock: Clock; readonly leaseMs: number },
+  worker: Worker,
+): () => void {
+  let stopped = false
+  let cancel = () => {}
+  const again = () => {
+    if (stopped) return
+    cancel = clock.after(leaseMs / LIMITS.renewalsPerLease, () => void worker.tend().then(again), { ref: true })
+  }
+  again()
+  return () => {
+    stopped = true
+    cancel()
+  }
+}

@@ -1,0 +1,232 @@
+import { describe, expect, test } from 'vitest'
+
+import { findAction } from '../../src/actions/action.ts'
+import type { Action } from '../../src/actions/action.ts'
+import { settleAction, startAction } from '../../src/actions/perform.ts'
+import { systemClock as clock } from '../../src/base/clock.ts'
+import {
+  newActionId,
+  newAttemptId,
+  newMessageId,
+  newRunId,
+  newThreadId,
+  systemRandomness as random,
+} from '../../src/base/ids.ts'
+import { HoldfastError } from '../../src/base/errors.ts'
+import { Stopped, settleActions } from '../../src/loop/act.ts'
+import type { Tool } from '../../src/loop/ports.ts'
+import type { AttemptRef } from '../../src/runs/attempt.ts'
+import { cancelRun } from '../../src/runs/cancel.ts'
+import { claimRun } from '../../src/runs/claim.ts'
+import { sendMessage } from '../../src/runs/send.ts'
+import { recordTurn } from '../../src/runs/turn.ts'
+import type { Store } from '../../src/store/store.ts'
+import { engines } from '../support/engines.ts'
+import { assertInvariants } from '../support/invariants.ts'
+import { LEASE_MS, addWorker } from '../support/world.ts'
+
+const nothing = { inputTokens: 0, outputTokens: 0, costMicrousd: 0 }
+const decision = { kind: 'allow', by: 'tester', via: 'test' } as const
+
+const toolOf = (parts: Partial<Tool>): Tool => ({
+  name: 'tool',
+  description: 'tool',
+  inputSchema: {},
+  effect: 'write',
+  repeat: 'once',
+  timeoutMs: 60_000,
+  idempotent: false,
+  identity: (input) => input,
+  validate: (input) => ({ input }),
+  perform: () => Promise.resolve({ kind: 'done', result: 'done' }),
+  ...parts,
+})
+
+/** A reply of a model with these inputs for one tool, recorded, and an attempt that is to see to them. */
+class Reply {
+  readonly store: Store
+  readonly tool: Tool
+  readonly attempt: AttemptRef
+  readonly actions: readonly Action[]
+  stop = new AbortController()
+  prepare: () => Promise<void> = () => Promise.resolve()
+
+  private constructor(store: Store, tool: Tool, attempt: AttemptRef, actions: readonly Action[]) {
+    this.store = store
+    this.tool = tool
+    this.attempt = attempt
+    this.actions = actions
+  }
+
+  static async with(store: Store, tool: Tool, inputs: readonly string[] = ['a']): Promise<Reply> {
+    const ids = { messageId: newMessageId(random), runId: newRunId(random), threadId: newThreadId(random) }
+    await store.apply(sendMessage, { ...ids, agent: 'clerk', text: 'go', key: 'go' })
+    const [workerId, mark] = [await addWorker(store), random.hex(16)]
+    const claimant = { workerId, leaseMs: LEASE_MS, limits: {}, agents: ['clerk'] }
+    const claim = await store.apply(claimRun, { ...claimant, attempt: { id: newAttemptId(random), mark } })
+    const attempt = { id: claim!.attempt.id, runId: claim!.run.id, fence: claim!.run.fence }
+    const actions = inputs.map((input, index) => ({
+      id: newActionId(random),
+      mark: random.hex(15),
+      callId: `call_${index}`,
+      tool: tool.name,
+      effect: tool.effect,
+      repeats: tool.repeat,
+      input,
+      signature: `signature of ${input}`,
+      decision,
+    }))
+    const turn = { generation: 1, shown: [], reply: { text: '', toolCalls: [] }, actions, usage: nothing }
+    const recorded = await store.apply(recordTurn, attempt, turn)
+    if (recorded.kind !== 'recorded') throw new Error('it was not recorded')
+    return new Reply(store, tool, attempt, recorded.actions)
+  }
+
+  /** As a worker left it that died after the intent. */
+  async begun(): Promise<this> {
+    for (const { id } of this.actions) await this.store.apply(startAction, this.attempt, id)
+    return this
+  }
+
+  async settle(store = this.store): Promise<readonly Action[]> {
+    const ports = {
+      store,
+      clock,
+      tools: new Map([[this.tool.name, this.tool]]),
+      folders: { path: () => '/nowhere', prepare: this.prepare, isThere: () => true },
+      onAction: () => {},
+    }
+    const now = await Promise.all(this.actions.map(({ id }) => this.store.read(findAction, id)))
+    const settled = await settleActions(ports, this.attempt, now as Action[], this.stop.signal)
+    await assertInvariants(this.store)
+    return settled
+  }
+}
+
+describe.each(engines)('acting on $name', (engine) => {
+  const open = async () => (await engine.database()).open()
+
+  test('a read that may not begin any more does not leave one behind that is still being stopped [control/stop-means-stopped]', async () => {
+    const store = await open()
+    let over = false
+    const cancelled = Promise.withResolvers<void>()
+    const tool = toolOf({
+      effect: 'read',
+      repeat: 'each',
+      perform: async () => {
+        await store.apply(cancelRun, reply.attempt.runId, { by: 'tester' })
+        cancelled.resolve()
+        await new Promise((resolve) => setTimeout(resolve, 100))
+        over = true
+        return { kind: 'in-doubt', error: 'cancelled' }
+      },
+    })
+    const reply: Reply = await Reply.with(store, tool, ['first', 'second'])
+    let prepared = 0
+    reply.prepare = () => (++prepared === 1 ? Promise.resolve() : cancelled.promise)
+    await expect(reply.settle()).rejects.toThrow(Stopped)
+    expect({ prepared, over }).toEqual({ prepared: 2, over: true })
+  })
+
+  test('a read that was cut off has failed; there is nothing to doubt', async () => {
+    const perform: Tool['perform'] = () => Promise.resolve({ kind: 'in-doubt', error: 'timed out after 1s' })
+    const reply = await Reply.with(await open(), toolOf({ effect: 'read', repeat: 'each', perform }))
+    expect(await reply.settle()).toMatchObject([{ state: 'failed', error: 'timed out after 1s' }])
+  })
+
+  test('a read whose worker lost its lease is left to the taker, which performs it again', async () => {
+    let tries = 0
+    const tool = toolOf({
+      effect: 'read',
+      repeat: 'each',
+      perform: () => {
+        if (++tries > 1) return Promise.resolve({ kind: 'done', result: 'seen' })
+        reply.stop.abort('lease-lost')
+        return Promise.resolve({ kind: 'in-doubt', error: 'stopped' })
+      },
+    })
+    const reply: Reply = await Reply.with(await open(), tool)
+    await expect(reply.settle()).rejects.toThrow(Stopped)
+    reply.stop = new AbortController()
+    expect(await reply.settle()).toMatchObject([{ state: 'done', tries: 2 }])
+  })
+
+  test.each([
+    { answer: { kind: 'done', result: 'there' }, left: { state: 'done', settledBy: 'its probe' } },
+    { answer: { kind: 'failed', error: 'not there' }, left: { state: 'failed', settledBy: 'its probe' } },
+    { answer: { kind: 'unknown' }, left: { state: 'in_doubt', error: 'timed out after 1s' } },
+    { answer: undefined, left: { state: 'in_doubt', error: 'timed out after 1s' } },
+  ] as const)(
+    'a write that ran out of time is $left.state when its probe says $answer.kind [actions/no-blind-retry]',
+    async ({ answer, left }) => {
+      const tool = toolOf({
+        perform: () => Promise.resolve({ kind: 'in-doubt', error: 'timed out after 1s' }),
+        probe: () => (answer === undefined ? Promise.reject(new Error('broken')) : Promise.resolve(answer)),
+      })
+      expect(await (await Reply.with(await open(), tool)).settle()).toMatchObject([left])
+    },
+  )
+
+  test('a probe that breaks after a crash leaves the doubt, and the turn goes on [actions/no-blind-retry]', async () => {
+    const tool = toolOf({
+      recover: () => Promise.resolve({ kind: 'in-doubt', error: 'cut off' }),
+      probe: () => Promise.reject(new Error('broken')),
+    })
+    const reply = await (await Reply.with(await open(), tool)).begun()
+    expect(await reply.settle()).toMatchObject([{ state: 'in_doubt', error: 'cut off' }])
+  })
+
+  test('a second try that did not begin does not settle what the first may have done [actions/no-blind-retry]', async () => {
+    const tool = toolOf({
+      idempotent: true,
+      recover: () => Promise.resolve({ kind: 'in-doubt', error: 'cut off' }),
+      perform: () => Promise.resolve({ kind: 'failed', error: 'no such program', unbegun: true }),
+    })
+    const reply = await (await Reply.with(await open(), tool)).begun()
+    expect(await reply.settle()).toMatchObject([
+      { state: 'in_doubt', error: 'cut off; another try: no such program', tries: 2 },
+    ])
+  })
+
+  test.each([
+    { left: { kind: 'never-started' }, idempotent: false, state: 'failed' },
+    { left: { kind: 'in-doubt', error: 'cut off' }, idempotent: true, state: 'in_doubt' },
+  ] as const)(
+    'cancelled before it could be tried again, $left.kind: it is $state, and not left open [actions/no-blind-retry]',
+    async ({ left, idempotent, state }) => {
+      const perform = () => Promise.reject(new Error('it must not be performed'))
+      const store = await open()
+      const tool = toolOf({ idempotent, perform, recover: () => Promise.resolve(left) })
+      const reply = await (await Reply.with(store, tool)).begun()
+      await store.apply(cancelRun, reply.attempt.runId, { by: 'tester' })
+      expect(await reply.settle()).toMatchObject([{ state, tries: 1 }])
+    },
+  )
+
+  test('what a tool has done is kept while the disk is full, and recorded once there is room [runs/paid-work-kept]', async () => {
+    let [performed, refused] = [0, 0]
+    const perform = () => Promise.resolve({ kind: 'done', result: ++performed } as const)
+    const reply = await Reply.with(await open(), toolOf({ perform }))
+    const { store } = reply
+    const full: Store['apply'] = (change, ...args) =>
+      (change as unknown) === settleAction && ++refused <= 2
+        ? Promise.reject(new HoldfastError('store/full', 'the disk is full'))
+        : store.apply(change, ...args)
+    const troubled = Object.assign(Object.create(store) as Store, { apply: full, read: store.read.bind(store) })
+    expect(await reply.settle(troubled)).toMatchObject([{ state: 'done', result: 1, tries: 1 }])
+    expect({ performed, refused }).toEqual({ performed: 1, refused: 3 })
+  })
+
+  test('what has not begun when the time of the turn is over is not begun [R3]', async () => {
+    const tool = toolOf({
+      perform: () => {
+        reply.stop.abort('timed out after 1s')
+        return Promise.resolve({ kind: 'in-doubt', error: 'timed out after 1s' })
+      },
+    })
+    const reply: Reply = await Reply.with(await open(), tool, ['a', 'b'])
+    await expect(reply.settle()).rejects.toThrow(Stopped)
+    const [first, second] = await Promise.all(reply.actions.map(({ id }) => reply.store.read(findAction, id)))
+    expect([first?.state, second?.state, second?.tries]).toEqual(['in_doubt', 'approved', 0])
+  })
+})

@@ -1,0 +1,21 @@
+/** Every table, in an order that their references allow. */
+export const TABLES: readonly string[] = [
+  'store_identity',
+  'threads',
+  'workers',
+  'runs',
+  'attempts',
+  'late_results',
+  'capacity',
+  'breakers',
+  'messages',
+  'attachments',
+  'sessions',
+  'turn_ends',
+  'events',
+  'entries',
+  'actions',
+  'quotas',
+  'mcp_servers',
+  'mcp_tools',
+]
