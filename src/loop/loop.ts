@@ -6,7 +6,7 @@ import type { Child } from '../runs/children.ts'
 import type { Claim } from '../runs/claim.ts'
 import { recordTurn } from '../runs/turn.ts'
 import type { Transition } from '../store/transition.ts'
-import { messageText } from '../threads/message-text.ts'
+import { textsOf } from '../threads/delivery.ts'
 import { pendingMessages } from '../threads/message.ts'
 import type { Message } from '../threads/message.ts'
 import { LimitReached, Stopped, settleActions } from './act.ts'
@@ -73,9 +73,15 @@ async function insistence(course: Course, settled: readonly Action[]): Promise<L
 }
 
 /** What a turn begins with: what is in the inbox, and who is still at work for this run. */
-function* lookAround(run: Claim['run']): Transition<{ pending: readonly Message[]; children: readonly Child[] }> {
+function* lookAround(run: Claim['run']): Transition<Surroundings> {
   const pending = yield* pendingMessages.single(run.threadId, LIMITS.messagesPerTurn)
-  return { pending, children: yield* openChildren.single(run.id) }
+  return { pending, shown: yield* textsOf(pending), children: yield* openChildren.single(run.id) }
+}
+
+interface Surroundings {
+  readonly pending: readonly Message[]
+  readonly shown: Shown
+  readonly children: readonly Child[]
 }
 
 async function takeTurn(course: Course): Promise<LoopEnd | undefined> {
@@ -84,7 +90,7 @@ async function takeTurn(course: Course): Promise<LoopEnd | undefined> {
   const stuck = noUsableReply(course)
   if (stuck !== undefined) return stuck
   const { owesReply } = session
-  const { pending, children } = await ports.store.read(lookAround, session.run)
+  const { pending, shown, children } = await ports.store.read(lookAround, session.run)
   if (mustWait({ pending, children, owesReply })) {
     const waiting = await ports.store.apply(parkForChildren, attempt, owesReply)
     if (waiting.kind === 'parked') return { kind: 'left' }
@@ -96,7 +102,6 @@ async function takeTurn(course: Course): Promise<LoopEnd | undefined> {
   }
   const over = limitReached(limits, spentOf(course))
   if (over !== undefined) return overLimit(course, over)
-  const shown = pending.map((message) => ({ messageId: message.id, text: messageText(message) }))
   return (await makeRoom(course, shown)) ?? converse(course, shown)
 }
 

@@ -8,6 +8,7 @@ import { all, first, one, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { keepNewestWaiting, messageRow } from './message.ts'
 import type { Message } from './message.ts'
+import { messageText } from './message-text.ts'
 
 /**
  * Who took a delivery. A process gives it back by dying; a session acknowledges it by its next event; what a person took by
@@ -146,6 +147,22 @@ export const findDelivery = single((deliveryId: string) =>
 )
 
 const contentRow = row({ content: text() })
+
+/** What a model or a command is shown of messages: of what is asked of it the whole. */
+export function* textsOf(messages: readonly Message[]): Transition<Shown[]> {
+  const shown: Shown[] = []
+  for (const message of messages) {
+    const isLong = message.kind === 'prompt' && message.body['attachedBytes'] !== undefined
+    const whole = isLong ? yield* attachmentOf.single(message.id) : undefined
+    shown.push({ messageId: message.id, text: messageText(message, whole?.content) })
+  }
+  return shown
+}
+
+export interface Shown {
+  readonly messageId: string
+  readonly text: string
+}
 
 /** The whole text of a message that carries only its beginning. */
 export const attachmentOf = single((messageId: string) =>

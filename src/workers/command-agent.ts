@@ -3,7 +3,7 @@ import { harmlessVariables } from '../base/variables.ts'
 import type { Claim } from '../runs/claim.ts'
 import { takeForCommand } from '../runs/command-turn.ts'
 import type { CommandRequest } from '../runs/run.ts'
-import { messageText } from '../threads/message-text.ts'
+import { textsOf } from '../threads/delivery.ts'
 import { pendingMessages } from '../threads/message.ts'
 import { executeClaim, finish, refOf, untilStored } from './execute.ts'
 import type { Executor } from './execute.ts'
@@ -27,7 +27,7 @@ export async function executeCommandAgent(executor: Executor, claim: Claim, agen
   if (pending.length === 0) {
     return void (await finish(executor, refOf(claim), { state: 'succeeded', result: { text: '' } }))
   }
-  const shown = pending.map((message) => ({ messageId: message.id, text: messageText(message) }))
+  const shown = await store.read(textsOf, pending)
   const prompt = shown.map(({ text }) => text).join('\n\n')
   if (isTooLong(agent, prompt)) {
     const error = `the messages have ${Buffer.byteLength(prompt)} bytes, more than an argument may have; let the command read its standard input, without ${PROMPT}`

@@ -29,6 +29,15 @@ describe.each(engines)('the loop on $name', (engine) => {
     await assertInvariants(stage.store)
   })
 
+  test('a long message is shown whole, however little of it is kept in its row', async () => {
+    const stage = await open()
+    stage.replies = [{ text: 'I have read it.' }]
+    const long = `${'word '.repeat(20_000)}end`
+    await stage.send(long, 'long')
+    await stage.finished(await stage.claim())
+    expect(stage.asked[0]?.messages).toEqual([{ role: 'user', text: long }])
+  })
+
   test('the same message sent twice is one message and one run', async () => {
     const stage = await open()
     const [first, second] = [await stage.send('Hello'), await stage.send('Hello')]
