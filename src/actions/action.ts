@@ -48,6 +48,8 @@ export const actionRow = row({
   state: oneOf(ACTION_STATES),
   mark: text(),
   tries: integer,
+  /** The home folder of the worker that began the last try: what the try leaves behind is there, whoever looks for it. */
+  home: nullable(text()),
   decision: nullable(json<Decision>()),
   repeatOf: nullable(text<ActionId>()),
   result: nullable(json<unknown>()),

@@ -16,6 +16,9 @@ export type Start =
   | { readonly kind: 'settled'; readonly action: Action }
   | { readonly kind: 'refused'; readonly why: 'cancel-requested' | 'superseded' }
 
+const homeOf = ({ id }: AttemptRef) =>
+  sql`(select w.home from attempts a join workers w on w.id = a.worker_id where a.id = ${id})`
+
 /** An action begins: by the run's current attempt only, never after a cancel, once for each signature where the tool says so. */
 export function* startAction(attempt: AttemptRef, id: ActionId): Transition<Start> {
   const action = yield* findAction.single(id)
@@ -25,7 +28,7 @@ export function* startAction(attempt: AttemptRef, id: ActionId): Transition<Star
   if (yield* failedTooOften(action)) return { kind: 'settled', action: yield* giveUp(action) }
   const started = yield* first(
     actionRow,
-    sql`update actions set state = 'started', tries = tries + 1, started_at = ${now}
+    sql`update actions set state = 'started', tries = tries + 1, started_at = ${now}, home = ${homeOf(attempt)}
       where id = ${id} and state = 'approved'
         and exists (select 1 from runs where id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running'
           and cancel_requested_at is null)
@@ -57,7 +60,7 @@ export function* whyRefused(attempt: AttemptRef): Transition<'cancel-requested' 
 export function* restartAction(attempt: AttemptRef, action: Action): Transition<Action | undefined> {
   return yield* first(
     actionRow,
-    sql`update actions set tries = tries + 1
+    sql`update actions set tries = tries + 1, home = ${homeOf(attempt)}
       where id = ${action.id} and state = 'started' and tries = ${action.tries}
         and exists (select 1 from runs where id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running'
           and cancel_requested_at is null)

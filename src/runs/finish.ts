@@ -109,7 +109,8 @@ function* followEnd(ended: Run, outcome: Outcome, attempt?: AttemptRef): Transit
   if (ended.parentThreadId !== null) {
     const body = { ...briefly(ended), ...(outcome.summary === undefined ? {} : { summary: outcome.summary }) }
     const [failed, silent] = [ended.state === 'failed', !ended.notify]
-    yield* deliverCompletion({ from: ended.threadId, to: ended.parentThreadId, runId: ended.id, body, failed, silent })
+    const { threadId: from, parentThreadId: to, id: runId, createdAt: since } = ended
+    yield* deliverCompletion({ from, to, runId, body, failed, silent, since })
     if (!silent) yield* resumeWaiting(ended.parentThreadId)
   }
   yield* record({ type: 'run.finished', threadId: ended.threadId, runId: ended.id, data: briefly(ended) })
