@@ -6,8 +6,10 @@ import type { RunView } from '../runs/view.ts'
 export type AgentEvent =
   /** A worker has taken it up; once more after a crash or a wait. */
   | { readonly type: 'started'; readonly runId: string; readonly threadId: string; readonly attempt: number }
-  /** The model is speaking, word by word, or a reply at a time if it is in another process. One that breaks off is asked again. */
+  /** The model is speaking, word by word, or a reply at a time if it is in another process. */
   | { readonly type: 'text'; readonly delta: string }
+  /** Its call broke off and is made again: the words since the last step are void. */
+  | { readonly type: 'retry' }
   /** A reply is recorded: it will not be asked for again. */
   | { readonly type: 'step'; readonly text: string; readonly toolCalls: readonly ToolCall[] }
   | ActionEvent

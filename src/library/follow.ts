@@ -13,7 +13,7 @@ import { findEntry } from '../threads/conversation.ts'
 import { findMessage } from '../threads/message.ts'
 import { actionEvent } from './event.ts'
 import type { AgentEvent } from './event.ts'
-import { LiveText } from './live-text.ts'
+import { LiveText, RETRY } from './live-text.ts'
 import type { SentMessage } from './send.ts'
 
 /**
@@ -64,6 +64,9 @@ interface Reader {
   seq: number
 }
 
+const textEvent = (delta: string | typeof RETRY): AgentEvent =>
+  delta === RETRY ? { type: 'retry' } : { type: 'text', delta }
+
 /** Everything that is recorded of the run and was not told yet, and what its model says now. */
 async function* tell(reader: Reader, runId: RunId): AsyncGenerator<AgentEvent, Run | undefined> {
   const { store } = reader.runtime
@@ -75,7 +78,7 @@ async function* tell(reader: Reader, runId: RunId): AsyncGenerator<AgentEvent, R
       reader.seq = event.seq
       yield* retell(reader, event)
     }
-    for (const delta of reader.words.deltas()) yield { type: 'text', delta }
+    for (const delta of reader.words.deltas()) yield textEvent(delta)
     if (events.length < LIMITS.page) return run
   }
 }
@@ -89,7 +92,7 @@ async function* retell({ runtime, words }: Reader, { type, runId, threadId, data
   else if (type === 'step.recorded') {
     const entry = await store.read(findEntry, Number(data['entry']))
     const { text, toolCalls } = (entry?.body ?? {}) as { text?: string; toolCalls?: readonly ToolCall[] }
-    for (const delta of words.ofStep(text ?? '')) yield { type: 'text', delta }
+    for (const delta of words.ofStep(text ?? '')) yield textEvent(delta)
     yield { type: 'step', text: text ?? '', toolCalls: toolCalls ?? [] }
   } else if (type.startsWith('action.')) {
     const action = await store.read(findAction, data['actionId'] as ActionId)

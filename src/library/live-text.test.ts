@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import type { RunId, ThreadId } from '../base/ids.ts'
-import { LiveText } from './live-text.ts'
+import { LiveText, RETRY } from './live-text.ts'
 
 const about = (threadId: string) => ({ runId: 'run_1' as RunId, threadId: threadId as ThreadId, agent: 'clerk' })
 const delta = (text: string, threadId = 'mine') => ({ ...about(threadId), kind: 'text', delta: text }) as const
@@ -47,4 +47,11 @@ test('what is said before it is known whose words are wanted is kept, of that th
   words.onlyOf('mine')
   words.hear(delta('b', 'another'))
   expect([...words.deltas()]).toEqual(['m'])
+})
+
+test('what a call had said before it broke off is void; one that had said nothing takes nothing back', () => {
+  const words = listening()
+  const retry = { ...about('mine'), kind: 'retry', error: 'cut', waitMs: 1 } as const
+  for (const event of [retry, delta('ha'), retry, delta('half'), delta(' done'), step()]) words.hear(event)
+  expect([...words.ofStep('half done')]).toEqual(['ha', RETRY, 'half', ' done'])
 })

@@ -1,6 +1,8 @@
 import type { LiveEvent } from '../workers/execute-agent.ts'
 
 const END = Symbol('the end of a step')
+/** What was heard of the step so far is void: its call is made again. */
+export const RETRY = Symbol('a call that is made again')
 
 /**
  * The words of a model as they come, put in order with what is recorded. They arrive by two ways: a delta at once, a
@@ -10,7 +12,7 @@ const END = Symbol('the end of a step')
 export class LiveText {
   #early: LiveEvent[] | undefined = []
   #threadId: string | undefined
-  readonly #queue: (string | typeof END)[] = []
+  readonly #queue: (string | typeof END | typeof RETRY)[] = []
   #heard = false
   /** Steps whose record was seen before their end was heard. */
   #ahead = 0
@@ -27,6 +29,7 @@ export class LiveText {
     this.#early?.push(event)
     if (event.threadId !== this.#threadId) return
     if (event.kind === 'text') this.#queue.push(event.delta)
+    if (event.kind === 'retry') this.#queue.push(RETRY)
     if (event.kind !== 'step') return
     if (this.#ahead > 0) this.#ahead -= 1
     else this.#queue.push(END)
@@ -38,16 +41,18 @@ export class LiveText {
   }
 
   /** Of the step that is not recorded yet. */
-  *deltas(): Generator<string> {
-    for (let next = this.#queue[0]; typeof next === 'string'; next = this.#queue[0]) {
+  *deltas(): Generator<string | typeof RETRY> {
+    for (let next = this.#queue[0]; next !== undefined && next !== END; next = this.#queue[0]) {
       this.#queue.shift()
-      this.#heard = true
+      // A call that failed before it had said anything has nothing to take back.
+      if (next === RETRY && !this.#heard) continue
+      this.#heard = next !== RETRY
       yield next
     }
   }
 
   /** The step is recorded: the rest of its deltas, or all of its text if none was heard here. */
-  *ofStep(text: string): Generator<string> {
+  *ofStep(text: string): Generator<string | typeof RETRY> {
     yield* this.deltas()
     if (this.#queue[0] === END) this.#queue.shift()
     else this.#ahead += 1

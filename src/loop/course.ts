@@ -28,6 +28,8 @@ export interface LoopPorts extends ActPorts {
 /** What whoever watches a run hears of it. */
 export type LoopEvent =
   | { readonly kind: 'text'; readonly delta: string }
+  /** Its call failed and is made again: what was heard of it so far is void. */
+  | { readonly kind: 'retry'; readonly error: string; readonly waitMs: number }
   | { readonly kind: 'step'; readonly text: string; readonly toolCalls: readonly ToolCall[] }
   | { readonly kind: 'action'; readonly action: Action }
 

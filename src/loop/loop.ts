@@ -1,5 +1,6 @@
 import { failuresBefore } from '../actions/propose.ts'
 import type { Action } from '../actions/action.ts'
+import { describeError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
 import { mustWait, openChildren, parkForChildren } from '../runs/children.ts'
 import type { Child } from '../runs/children.ts'
@@ -150,7 +151,11 @@ function ask({ ports, session, tools, signal }: Course, shown: Shown): Promise<A
     purpose: 'turn' as const,
     threadId: session.run.threadId,
   }
-  return ports.ask(request, { signal, onText: (delta) => ports.emit({ kind: 'text', delta }) })
+  return ports.ask(request, {
+    signal,
+    onText: (delta) => ports.emit({ kind: 'text', delta }),
+    onRetry: ({ error, waitMs }) => ports.emit({ kind: 'retry', error: describeError(error), waitMs }),
+  })
 }
 
 /** Recorded before anything of it is acted on; what it cost is on the bill with it, whatever comes of it. */

@@ -72,6 +72,8 @@ export interface ModelReply {
 export interface ModelCallOptions {
   readonly signal: AbortSignal
   readonly onText?: (delta: string) => void
+  /** A try failed and another follows: what it had streamed is void. */
+  readonly onRetry?: (failed: { readonly error: Error; readonly waitMs: number }) => void
 }
 
 export interface LanguageModel {

@@ -3,7 +3,7 @@ import type { Clock, Instant } from '../base/clock.ts'
 import { describeError } from '../base/errors.ts'
 import type { Randomness } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
-import type { LanguageModel, ModelReply, ModelRequest, ModelUsage } from '../loop/ports.ts'
+import type { LanguageModel, ModelCallOptions, ModelReply, ModelRequest, ModelUsage } from '../loop/ports.ts'
 import type { Store } from '../store/store.ts'
 import { isAboutQuota, isRetried } from './model-error.ts'
 import type { ModelError } from './model-error.ts'
@@ -18,13 +18,6 @@ export interface ModelPorts {
   readonly clock: Clock
   readonly random: Randomness
   readonly warn: (message: string) => void
-}
-
-export interface CallOptions {
-  readonly signal: AbortSignal
-  readonly onText?: (delta: string) => void
-  /** A try failed and another follows: what it had streamed is void. */
-  readonly onRetry?: (failed: { readonly error: ModelError; readonly waitMs: number }) => void
 }
 
 /** `spent` is the cost of every try, failed ones included. */
@@ -44,7 +37,7 @@ export async function callModel(
   ports: ModelPorts,
   model: LanguageModel,
   request: ModelRequest,
-  options: CallOptions,
+  options: ModelCallOptions,
 ): Promise<ModelOutcome> {
   const call = new Call(ports, model, request, options)
   const ended = await call.toItsEnd()
@@ -58,13 +51,13 @@ class Call {
   readonly #ports: ModelPorts
   readonly #model: LanguageModel
   readonly #request: ModelRequest
-  readonly #options: CallOptions
+  readonly #options: ModelCallOptions
   #failures = 0
   #waitedMs = 0
   #slot: Slot | undefined
   spent = NO_USAGE
 
-  constructor(ports: ModelPorts, model: LanguageModel, request: ModelRequest, options: CallOptions) {
+  constructor(ports: ModelPorts, model: LanguageModel, request: ModelRequest, options: ModelCallOptions) {
     this.#ports = ports
     this.#model = model
     this.#request = request

@@ -39,6 +39,8 @@ export class LiveTexts {
 
   hear(event: LiveEvent): void {
     if (event.kind === 'text') this.#append(event, event.delta)
+    // The next word begins another reply, in place of this one.
+    else if (event.kind === 'retry') this.#replies.delete(event.runId)
     else if (event.kind !== 'step' || !this.#record(event.runId)) return
     for (const listener of this.#listeners) listener()
   }

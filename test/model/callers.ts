@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
 import type { Clock } from '../../src/base/clock.ts'
-import type { LanguageModel, ModelReply, ModelRequest } from '../../src/loop/ports.ts'
+import type { LanguageModel, ModelCallOptions, ModelReply, ModelRequest } from '../../src/loop/ports.ts'
 import { callModel } from '../../src/model/call-model.ts'
-import type { CallOptions, ModelOutcome } from '../../src/model/call-model.ts'
+import type { ModelOutcome } from '../../src/model/call-model.ts'
 import type { Store } from '../../src/store/store.ts'
 import { FakeClock } from '../../src/testing/fake-clock.ts'
 
@@ -63,7 +63,7 @@ export class Callers {
     store: Store,
     model: LanguageModel,
     request: ModelRequest = turn,
-    options: Partial<CallOptions> = {},
+    options: Partial<ModelCallOptions> = {},
   ): Promise<ModelOutcome> {
     const random = { id: () => '', hex: () => '', fraction: () => 0.999_999 }
     const ports = { store, clock: this.#counted, random, warn: (text: string) => void this.warnings.push(text) }

@@ -126,7 +126,7 @@ for (const { name, open, present } of adapters) {
       const { callers, store, model, provider } = await setUp(open, [breaks, server.replies])
       const retries: unknown[] = []
       const outcome = await callers.ended(
-        callers.call(store, model, turn, { onRetry: ({ error }) => retries.push(error.code) }),
+        callers.call(store, model, turn, { onRetry: ({ error }) => retries.push((error as { code?: string }).code) }),
       )
       expect(outcome).toMatchObject({ kind: 'replied', reply: { text: 'hello' } })
       expect(outcome.spent.inputTokens).toBe(2 * server.INPUT_TOKENS)
