@@ -56,19 +56,19 @@ export const PROMISES: readonly Owed[] = [
   {
     id: 'inbox/never-lost',
     part: 4,
-    due: false,
+    due: true,
     text: 'A message that was accepted is delivered or is a visible dead letter with a reason.',
   },
   {
     id: 'inbox/effect-once',
     part: 4,
-    due: false,
+    due: true,
     text: 'A message takes effect in one turn of its recipient, however often it was sent or re-delivered.',
   },
   {
     id: 'inbox/busy-parent',
     part: 4,
-    due: false,
+    due: true,
     text: "A busy parent gets its children's completions at its next turn boundary, an idle one is woken.",
   },
   {

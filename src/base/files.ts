@@ -69,7 +69,9 @@ export async function ensureFolder(path: string, mode = 0o700): Promise<void> {
   if (made === 'exists') return
   if (made === 'no-parent') {
     await ensureFolder(dirname(folder), mode)
-    return ensureFolder(folder, mode)
+    const again = await named(folder, () => makeFolder(folder, mode))
+    // As in /proc: the parent is there, and says that it is not.
+    if (again === 'no-parent') throw unwritable(folder)
   }
   await syncFolder(dirname(folder))
 }
@@ -188,6 +190,9 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
 export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
+
+const unwritable = (path: string) =>
+  new HoldfastError(NOT_WRITABLE.code, `cannot write ${path}: ${NOT_WRITABLE.says}`, { remedy: NOT_WRITABLE.remedy })
 
 async function named<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {

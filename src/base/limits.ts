@@ -119,8 +119,6 @@ export const LIMITS = {
   spoolRecords: 10_000,
   /** Records that one hook takes from the spool besides its own: its client waits. */
   spoolTogether: 50,
-  /** So often the daemon looks into the spool; an event that comes to it makes it look too. */
-  spoolLookMs: 2_000,
   /** The notes of a session that has not been heard of for this long are removed. */
   sessionNotesKeptMs: 90 * 86_400_000,
   /** What somebody took by hand and did not acknowledge comes back after this. */

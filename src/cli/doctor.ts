@@ -4,9 +4,12 @@ import { examine } from '../workers/examine.ts'
 import type { Finding } from '../workers/examine.ts'
 import { describeError } from '../base/errors.ts'
 import { errorCode } from '../base/files.ts'
+import { CLIENT_NAMES } from '../hooks/install/client.ts'
+import { examineHooks } from '../hooks/install/status.ts'
 import { withRuntime } from './context.ts'
 import { readEnvironment } from './environment.ts'
 import { EXIT } from './exit-code.ts'
+import { questionOf } from './hooks.ts'
 import type { SetExit } from './main.ts'
 import { makeOutput, visible } from './output.ts'
 import type { Output } from './output.ts'
@@ -34,7 +37,7 @@ async function doctor(command: Command): Promise<number> {
     const check = errorCode(error) === 'usage/config' ? 'configuration' : 'store'
     findings = [{ check, status: 'fail', detail: `${describeError(error)} (home ${home})` }]
   }
-  return report(output, findings)
+  return report(output, [...findings, ...(await examineHooks(questionOf(readEnvironment(flags), CLIENT_NAMES)))])
 }
 
 const MARKS = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' } as const

@@ -9,10 +9,18 @@ const REFUSED = new Set([
   'daemon/already-running',
   'runs/key-conflict',
   'messages/key-conflict',
+  'messages/not-dead',
+  'messages/delivery-lost',
+  'messages/acknowledged',
+  'messages/in-use',
+  'threads/busy',
+  'threads/already-removed',
   'capacity/backlog-full',
   'runs/already-terminal',
   'runs/not-lost',
   'conflict/mcp-tool',
+  'hooks/already-for-user',
+  'hooks/changed-meanwhile',
 ])
 
 export function exitCodeOf(error: unknown): number {

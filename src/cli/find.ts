@@ -20,7 +20,7 @@ export async function theThread(store: Store, given: string): Promise<Thread> {
   return onlyOne(await store.read(threadsByPrefix, given), 'thread', given, '`holdfast threads list` shows them')
 }
 
-function onlyOne<T>(found: readonly T[], noun: string, given: string, hint: string): T {
+export function onlyOne<T>(found: readonly T[], noun: string, given: string, hint: string): T {
   const [first, second] = found
   if (first === undefined || given === '') {
     throw new HoldfastError(`not-found/${noun}`, `there is no ${noun} "${given}"`, { remedy: hint })

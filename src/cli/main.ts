@@ -4,6 +4,9 @@ import { describeError, viewError } from '../base/errors.ts'
 import { addDemo } from './demo.ts'
 import { addDoctor } from './doctor.ts'
 import { EXIT, exitCodeOf } from './exit-code.ts'
+import { addHook } from './hook.ts'
+import { addHooks } from './hooks.ts'
+import { addInbox } from './inbox.ts'
 import { addMcpTools } from './mcp-tools.ts'
 import { addRun } from './run.ts'
 import { addRuns } from './runs.ts'
@@ -30,7 +33,20 @@ export function makeProgram(setExit: SetExit): Command {
     .option('--accept-restore', 'go on with a database that was restored from an older backup')
     .option('--stack', 'show where in the code an unexpected error came from')
     .showHelpAfterError('(holdfast help shows the commands)')
-  for (const add of [addUp, addRun, addSend, addRuns, addThreads, addStatus, addDoctor, addDemo, addMcpTools])
+  for (const add of [
+    addUp,
+    addRun,
+    addSend,
+    addRuns,
+    addThreads,
+    addInbox,
+    addStatus,
+    addDoctor,
+    addDemo,
+    addMcpTools,
+    addHooks,
+    addHook,
+  ])
     add(program, setExit)
   return inherited(program)
 }

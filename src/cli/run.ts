@@ -24,6 +24,7 @@ import { theThread } from './find.ts'
 import { brokenPipe, terminal } from './foreground.ts'
 import type { SetExit } from './main.ts'
 import { progress } from './output.ts'
+import { outsideOfSession, threadOrSelf } from './self.ts'
 import { whenToldToStop } from './told-to-stop.ts'
 import { untilEnded } from './wait.ts'
 
@@ -93,13 +94,8 @@ async function describeRun(context: Context, argv: [string, ...string[]], flags:
 }
 
 /** A process that a run started has that run's thread as parent, unless it says otherwise. */
-async function parentOf({ runtime, environment }: Context, given: string | undefined): Promise<ThreadId | undefined> {
-  if (given === undefined) return environment.thread
-  if (given !== 'self') return (await theThread(runtime.store, given)).id
-  if (environment.thread !== undefined) return environment.thread
-  throw new HoldfastError('usage/no-self', 'this process does not run in a thread, so there is no "self"', {
-    remedy: 'name the thread, or start this from inside a run (HOLDFAST_THREAD says which)',
-  })
+async function parentOf(context: Context, given: string | undefined): Promise<ThreadId | undefined> {
+  return given === undefined ? context.environment.thread : (await threadOrSelf(context, given)).id
 }
 
 const THREAD_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/
@@ -129,7 +125,7 @@ async function runDetached(context: Context, submission: Submission): Promise<nu
 async function runHere(context: Context, submission: Submission): Promise<number> {
   const { runtime, output, environment } = context
   const pipe = brokenPipe()
-  const foreground = { ...terminal(output.json, pipe.onBroken), env: environment.variables }
+  const foreground = { ...terminal(output.json, pipe.onBroken), env: outsideOfSession(environment.variables) }
   const worker = await runtime.registerWorker('command', { concurrency: 1, foreground })
   const stops = whenToldToStop(pipe.broken)
   try {
@@ -166,6 +162,15 @@ function accepted(answer: Submitted): Run {
       remedy: 'try again when some have ended, or raise capacity.backlog in the configuration',
       retry: { afterMs: 5_000 },
     })
+  }
+  if (answer.kind === 'parent-cancelled') {
+    throw new HoldfastError(
+      'runs/parent-cancelled',
+      `${answer.parentRunId}, from which this is started, is being cancelled`,
+      {
+        remedy: 'start it from outside of that run, if it is still wanted',
+      },
+    )
   }
   if (answer.kind === 'conflict') {
     throw new HoldfastError(

@@ -199,7 +199,10 @@ async function cancel(context: Context, given: string, flags: CancelFlags): Prom
  * It is stopped when everything is that it started. Where the worker itself is gone and no daemon is there, this process
  * stops what it left behind.
  */
-async function untilStopped({ runtime }: Context, run: Run): Promise<{ readonly run: Run; readonly stopped: boolean }> {
+export async function untilStopped(
+  { runtime }: Context,
+  run: Run,
+): Promise<{ readonly run: Run; readonly stopped: boolean }> {
   const open = (await runtime.store.read(familyOf, run.id)).filter(({ state }) => !isTerminal(state))
   if (open.length === 0) return { run, stopped: true }
   progress('stopping')

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 
-import { describeError } from '../base/errors.ts'
+import { HoldfastError, describeError } from '../base/errors.ts'
 import type { RunId } from '../base/ids.ts'
 import { judgeProcess } from '../processes/identity.ts'
 import { addressLetter, viewSent } from '../runs/address.ts'
@@ -8,11 +8,12 @@ import type { Letter } from '../runs/address.ts'
 import { cancelRun } from '../runs/cancel.ts'
 import { familyOf } from '../runs/children.ts'
 import { sendMessage } from '../runs/send.ts'
-import { findRun, isTerminal } from '../runs/run.ts'
+import { findRun, isTerminal, listRuns } from '../runs/run.ts'
 import type { Run } from '../runs/run.ts'
 import { viewRun } from '../runs/view.ts'
 import { liveDaemons } from '../runs/worker.ts'
 import { findMessage } from '../threads/message.ts'
+import type { Message } from '../threads/message.ts'
 import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
 import { durationOption } from './duration-option.ts'
@@ -126,16 +127,38 @@ async function untilTaken(
   for (;;) {
     const changed = nextChange(runtime, LOOK_AGAIN_MS)
     const message = await runtime.store.read(findMessage, messageId)
-    const taker = message?.consumedByRun ?? first
-    const run = taker === undefined ? undefined : await runtime.store.read(findRun, taker)
-    if (run !== undefined && isTerminal(run.state)) {
+    const run = await runFor(runtime, message, first)
+    // One that ended without it leaves it to the next.
+    if (run !== undefined && isTerminal(run.state) && (message === undefined || message.consumedByRun === run.id)) {
       changed.forget()
       return run
+    }
+    if (message !== undefined && isLost(message)) {
+      changed.forget()
+      throw new HoldfastError(
+        'messages/not-answered',
+        `no run will take ${messageId}: ${message.reason ?? 'it was taken by hand'}`,
+        {
+          remedy: '`holdfast inbox show` has it',
+        },
+      )
     }
     await tend(run)
     await changed.heard
   }
 }
+
+/** The run that took it, or the one that is next to take it. */
+async function runFor({ store }: Context['runtime'], message: Message | undefined, first: RunId | undefined) {
+  if (message?.consumedByRun != null) return store.read(findRun, message.consumedByRun)
+  const states = ['queued', 'running', 'parked'] as const
+  const [active] =
+    message === undefined ? [] : await store.read(listRuns, { threadId: message.threadId, states, limit: 1 })
+  return active ?? (first === undefined ? undefined : store.read(findRun, first))
+}
+
+const isLost = ({ state, consumedByRun }: Message) =>
+  state === 'dead' || state === 'replaced' || (state === 'consumed' && consumedByRun === null)
 
 function report({ output }: Context, run: Run): number {
   output.result(viewRun(run), () => visible(answerOf(run)))

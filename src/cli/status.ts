@@ -5,6 +5,8 @@ import { openBreakers } from '../runs/breaker.ts'
 import { countRuns, listRuns } from '../runs/run.ts'
 import { viewRun } from '../runs/view.ts'
 import { liveDaemons } from '../runs/worker.ts'
+import { countWakes } from '../sessions/wake.ts'
+import { countMessages } from '../threads/message.ts'
 import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
 import { EXIT } from './exit-code.ts'
@@ -27,6 +29,8 @@ async function status({ runtime, output }: Context): Promise<number> {
   const daemons = (await store.read(liveDaemons, null)).filter(({ identity }) => judgeProcess(identity) !== 'dead')
   const active = await store.read(listRuns, { states: ['running', 'parked', 'queued'], limit: SHOWN })
   const breakers = await store.read(openBreakers)
+  const messages = Object.fromEntries((await store.read(countMessages)).map(({ state, count }) => [state, count]))
+  const wakes = await store.read(countWakes)
   const now = clock.now()
   const value = {
     home,
@@ -38,6 +42,8 @@ async function status({ runtime, output }: Context): Promise<number> {
       pid: identity.pid,
     })),
     runs: counts,
+    messages,
+    wakes: { total: wakes.wakes, vain: wakes.vain },
     active: active.map((run) => viewRun(run)),
     openBreakers: breakers.map(({ agent, cause, openUntil }) => ({
       agent,
@@ -50,11 +56,9 @@ async function status({ runtime, output }: Context): Promise<number> {
       daemons.length === 0
         ? 'no daemon is running (holdfast up starts one)'
         : daemons.map(({ identity }) => `daemon on ${identity.host}, process ${identity.pid}`).join('\n'),
-      `runs: ${
-        Object.entries(counts)
-          .map(([state, count]) => `${count} ${state}`)
-          .join(', ') || 'none yet'
-      }`,
+      `runs: ${counted(counts) || 'none yet'}`,
+      `messages: ${counted(messages) || 'none yet'}`,
+      ...(wakes.wakes === 0 ? [] : [`wakes of idle sessions: ${wakes.wakes}, ${wakes.vain} of them in vain`]),
       ...breakers.map(({ agent, openUntil }) => {
         const until =
           (openUntil ?? 0) > now ? `until ${new Date(openUntil ?? 0).toISOString()}` : 'until its next run succeeds'
@@ -73,3 +77,8 @@ async function status({ runtime, output }: Context): Promise<number> {
   )
   return EXIT.done
 }
+
+const counted = (counts: Readonly<Record<string, number>>) =>
+  Object.entries(counts)
+    .map(([state, count]) => `${count} ${state}`)
+    .join(', ')

@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 
 import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
+import { hookTender } from '../hooks/tend.ts'
 import { homePaths } from '../workers/home.ts'
 import { tendRegularly } from '../workers/tend.ts'
 import { withRuntime } from './context.ts'
@@ -36,7 +37,10 @@ async function up(context: Context, { workers, port }: UpFlags): Promise<number>
     })
   }
   const { runtime, output } = context
-  const worker = await runtime.registerWorker('daemon', { concurrency: workers })
+  const worker = await runtime.registerWorker('daemon', {
+    concurrency: workers,
+    replaySpool: hookTender({ ...runtime, warn: output.note }),
+  })
   const window = await openWindow(context, port).catch(async (error: unknown) => {
     await worker.stop()
     throw error

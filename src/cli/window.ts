@@ -2,6 +2,7 @@ import { unlink } from 'node:fs/promises'
 
 import { HoldfastError } from '../base/errors.ts'
 import { writeFileAtomic } from '../base/files.ts'
+import { processIdentity } from '../processes/identity.ts'
 import { homePaths } from '../workers/home.ts'
 import type { Context } from './context.ts'
 
@@ -25,7 +26,7 @@ export async function openWindow({ runtime, environment, output }: Context, port
   const { url, instance } = server
   if (server.moved) output.note(`port ${USUAL_PORT} is taken by another program, so this daemon has one of its own`)
   // The instance is also in the answer of /api/v1/health: who finds another there must not show it the token.
-  const place = { url, pid: process.pid, instance }
+  const place = { url, pid: process.pid, startTime: processIdentity()?.startTime, instance }
   await writeFileAtomic(paths.daemon, `${JSON.stringify(place)}\n`, { mode: 0o600, durable: false })
   return {
     url,

@@ -193,6 +193,17 @@ test('every way to write JSON is read as the runtime reads it', () => {
   expect(agents.get('a "b"')).toEqual({ kind: 'command', command: ['x', 'é\n'], env: [] })
 })
 
+test('the user says how sessions are woken: in one way, or by client', () => {
+  const wake = (value: string) => [...(parseConfig(`{ "wake": ${value} }`, 'c.json').wake ?? [])]
+  expect(wake('["notify", "me"]')).toEqual([['*', ['notify', 'me']]])
+  expect(wake('{ "claude": ["a"], "*": ["b"] }')).toEqual([
+    ['claude', ['a']],
+    ['*', ['b']],
+  ])
+  expect(failure('{ "wake": { "clude": ["a"] } }').message).toContain('"wake.clude" is not a setting')
+  expect(failure('{ "wake": [] }').message).toContain('must be a list of a program')
+})
+
 test('a file is read by what it is: JSON with lines, TypeScript without', async () => {
   const [json, module, wrong] = ['a.json', 'a.ts', 'wrong.ts'].map((name) => join(folder, name)) as [
     string,

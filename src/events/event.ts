@@ -37,6 +37,7 @@ export const EVENT_TYPES = [
   'action.proposed',
   'action.started',
   'action.settled',
+  'hook.unreadable',
   'breaker.opened',
   'breaker.reopened',
   'breaker.reset',

@@ -1,9 +1,7 @@
 import { HoldfastError } from '../base/errors.ts'
-import type { RunId } from '../base/ids.ts'
-import { cancelRun } from '../runs/cancel.ts'
 import type { RunView } from '../runs/view.ts'
+import { withdrawMessage } from '../runs/withdraw.ts'
 import type { Runtime } from '../runtime.ts'
-import { findMessage } from '../threads/message.ts'
 import type { AgentEvent } from './event.ts'
 import { follow } from './follow.ts'
 import type { SentMessage } from './send.ts'
@@ -95,9 +93,7 @@ class Events implements AsyncIterableIterator<AgentEvent> {
 
 /** A durable request, whoever carries the run out; the end is heard by whoever waits for it. */
 export async function cancelWith(runtime: Runtime, sending: Promise<SentMessage>, signal: AbortSignal): Promise<void> {
-  const sent = await sending
-  const message = await runtime.store.read(findMessage, sent.messageId)
-  const runId = message?.consumedByRun ?? sent.runId
+  const { messageId } = await sending
   const reason = signal.reason instanceof Error ? signal.reason.message : String(signal.reason)
-  if (runId !== undefined) await runtime.store.apply(cancelRun, runId as RunId, { by: 'its caller', reason })
+  await runtime.store.apply(withdrawMessage, messageId, { by: 'its caller', reason })
 }

@@ -1,5 +1,6 @@
 import { findAction } from '../actions/action.ts'
 import type { ActionState } from '../actions/action.ts'
+import { HoldfastError } from '../base/errors.ts'
 import type { ActionId, RunId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { runEventsAfter } from '../events/event.ts'
@@ -54,6 +55,15 @@ export async function* follow(
 
 async function takerOf({ store }: Runtime, { messageId }: SentMessage, run: Run | undefined) {
   const message = await store.read(findMessage, messageId)
+  const isLost = message?.state === 'dead' || (message?.state === 'consumed' && message.consumedByRun === null)
+  if (isLost)
+    throw new HoldfastError(
+      'messages/not-answered',
+      `no run will take ${messageId}: ${message.reason ?? 'it was taken by hand'}`,
+      {
+        remedy: `holdfast inbox show ${messageId} has it`,
+      },
+    )
   return message?.consumedByRun ?? (run === undefined || isTerminal(run.state) ? undefined : run.id)
 }
 

@@ -98,7 +98,8 @@ async function takeTurn(course: Course): Promise<LoopEnd | undefined> {
     return waiting.kind === 'refused' ? { kind: 'stopped', why: 'cancel-requested' } : takeTurn(course)
   }
   if (!owesReply && pending.length === 0) {
-    const text = session.lastText
+    // A run that was never asked anything has said nothing: the last words are another run's.
+    const text = session.turns === 0 ? '' : session.lastText
     return { kind: 'finished', outcome: { state: 'succeeded', result: { text }, summary: text } }
   }
   const over = limitReached(limits, spentOf(course))
@@ -183,6 +184,10 @@ async function record(
   const store = () => ports.store.apply(recordTurn, attempt, turn)
   const recorded = await keepUntilStored(ports.clock, store, { twice: false })
   if (recorded.kind === 'superseded') return { kind: 'stopped', why: 'superseded' }
+  if (recorded.kind === 'changed') {
+    session.run = recorded.run
+    return undefined
+  }
   for (const entry of recorded.entries) session.add(entry)
   session.run = recorded.run
   session.open = recorded.actions

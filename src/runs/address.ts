@@ -2,6 +2,8 @@ import { digestOf } from '../base/canonical-json.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { newMessageId, newRunId, newThreadId } from '../base/ids.ts'
 import type { Randomness, ThreadId } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
+import { beginningOf } from '../threads/message-text.ts'
 import type { Thread } from '../threads/thread.ts'
 import { viewMessage } from '../threads/view.ts'
 import type { Sending, Sent } from './send.ts'
@@ -52,9 +54,24 @@ function knownAgent(known: readonly string[], agent: string): string {
 /** Sent twice with one key, it is one message: so the thread that it starts must be one too. */
 const threadOfKey = (agent: string, key: string) => `thr_${digestOf([agent, key]).slice(0, 32)}` as ThreadId
 
+/** Of a long text the row has the beginning and the length. */
+function isSameText({ body }: Sent['message'], text: string): boolean {
+  if (body['attachedBytes'] === undefined) return body['text'] === text
+  return body['attachedBytes'] === Buffer.byteLength(text) && body['text'] === beginningOf(text, LIMITS.messageBytes)
+}
+
 /** The public answer to a message. A key that already stands for another text is the sender's mistake, and said. */
 export function viewSent({ message, runId }: Sent, text: string) {
-  if (message.body.text !== text) {
+  if (message.state === 'dead') {
+    throw new HoldfastError(
+      'messages/not-accepted',
+      `${message.id} cannot be delivered: ${message.reason ?? 'it is a dead letter'}`,
+      {
+        remedy: `holdfast inbox dead show ${message.id}`,
+      },
+    )
+  }
+  if (!isSameText(message, text)) {
     throw new HoldfastError(
       'messages/key-conflict',
       `the key "${message.key}" belongs to a message with another text`,

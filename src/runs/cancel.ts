@@ -1,7 +1,7 @@
 import type { RunId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { now, sql } from '../store/sql.ts'
-import { all, first } from '../store/transition.ts'
+import { all, first, holding } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { finishUnclaimed } from './finish.ts'
 import { findRun, isTerminal, runRow } from './run.ts'
@@ -43,7 +43,8 @@ export function* cancelRun(runId: RunId, request: CancelRequest): Transition<Can
   yield* cancelChildren(runId, request)
   if (found.state === 'running') return { kind: 'requested', run: found }
   const ended = yield* finishUnclaimed(runId, { state: 'cancelled' })
-  return { kind: 'cancelled', run: ended.run }
+  // Claimed between the two statements, as another member of this batch can: its worker will stop it.
+  return { kind: ended.run.state === 'cancelled' ? 'cancelled' : 'requested', run: ended.run }
 }
 
 /** The children's children follow by themselves. A child that is being started holds its parent's row until it is stored. */
@@ -62,10 +63,12 @@ function* cancelChildren(runId: RunId, { by }: CancelRequest): Transition<void> 
   }
 }
 
+/** Held: what it starts at the same moment comes before this, and is found, or after it, and is refused. */
 function* requestCancel(runId: RunId, request: CancelRequest): Transition<Run | undefined> {
-  return yield* first(
+  const statement = first(
     runRow,
     sql`update runs set cancel_requested_at = ${now}, cancel_by = ${request.by}, cancel_reason = ${request.reason ?? null}
       where id = ${runId} and cancel_requested_at is null and state in ('queued', 'running', 'parked') returning *`,
   )
+  return yield* holding(`run:${runId}`, statement)
 }

@@ -8,13 +8,12 @@ import type { Transition } from '../store/transition.ts'
 import { NEWS, pendingMessages } from '../threads/message.ts'
 import type { Message } from '../threads/message.ts'
 import type { AttemptRef } from './attempt.ts'
-import { cancelRun } from './cancel.ts'
-import { CHILDREN, holdThread, parkRun, resumeRun } from './park.ts'
+import { CHILDREN, holdThread, parkRun } from './park.ts'
 import type { Parked } from './park.ts'
 import { PARENT_MODES, RUN_STATES, findRun, runRow } from './run.ts'
 import type { CommandRequest, ParentMode, Run } from './run.ts'
 import { sendMessage } from './send.ts'
-import { submitRun } from './submit.ts'
+import { holdParent, isBacklogFull, submitRun } from './submit.ts'
 
 const childRow = row({
   id: text<RunId>(),
@@ -67,10 +66,7 @@ export function* parkForChildren(attempt: AttemptRef, owesReply: boolean): Trans
   if (held === undefined) return { kind: 'refused', run: undefined }
   yield* holdThread(held.threadId)
   if (!(yield* stillWaits(held, owesReply))) return { kind: 'changed' }
-  const parked = yield* parkRun(attempt, CHILDREN)
-  // Once more: who shares this transaction's commit is not kept out by its locks, and has seen it running until now.
-  if (parked.kind === 'parked' && !(yield* stillWaits(held, owesReply))) yield* resumeRun(attempt.runId)
-  return parked
+  return yield* parkRun(attempt, CHILDREN)
 }
 
 function* stillWaits({ id, threadId }: Run, owesReply: boolean): Transition<boolean> {
@@ -109,11 +105,7 @@ export type StartedChild =
  * it, and finds it.
  */
 export function* startChild(child: NewChild): Transition<StartedChild> {
-  const parent = yield* first(
-    runRow,
-    sql`update runs set fence = fence where id = ${child.parentRunId} and state = 'running' and cancel_requested_at is null
-      returning *`,
-  )
+  const parent = yield* holdParent(child.parentRunId)
   const known = yield* findRun.single(child.runId)
   if (known !== undefined) return { kind: 'started', runId: known.id, threadId: known.threadId }
   if (parent === undefined) return { kind: 'refused' }
@@ -127,14 +119,13 @@ export function* startChild(child: NewChild): Transition<StartedChild> {
     const submitted = yield* submitRun({ ...submission, backlogLimit: child.backlogLimit })
     if (submitted.kind === 'backlog-full') return submitted
   } else {
+    // Its message would wait and start a run that is nobody's child.
+    const limit = Math.min(child.backlogLimit, LIMITS.backlog)
+    if (yield* isBacklogFull(limit)) return { kind: 'backlog-full', limit }
     const words = { text: work.task, messageId: child.messageId, key, from: parent.threadId }
     yield* sendMessage({ ...words, threadId, agent, runId, parentThreadId: parent.threadId, started })
   }
-  // A cancel that shares this transaction's commit is not kept out by the lock, and has looked for children already.
-  const now = yield* findRun.single(parent.id)
-  if (now?.cancelRequestedAt == null) return { kind: 'started', runId, threadId }
-  yield* cancelRun(runId, { by: now.cancelBy ?? 'its parent', reason: `${parent.id}, which started it, was cancelled` })
-  return { kind: 'refused' }
+  return { kind: 'started', runId, threadId }
 }
 
 const countRow = row({ count: integer })

@@ -56,11 +56,20 @@ export function* finishUnclaimed(runId: RunId, outcome: Outcome): Transition<Fin
   return { kind: 'finished', run: yield* followEnd(ended, outcome) }
 }
 
-/** Ends the turn of a session that we only see through its hooks: nobody claimed it. */
+/**
+ * Ends the turn of a session that we only see through its hooks: nobody claimed it. Its client knows nothing of a cancel and
+ * comes to its end all the same; that is when the run ends, as cancelled.
+ */
 export function* finishObserved(runId: RunId, outcome: Outcome): Transition<Finish> {
-  const ended = yield* writeEnd(sql`id = ${runId} and kind = 'observed' and state = 'running'`, outcome)
-  if (ended === undefined) return { kind: 'reconciled', run: yield* readRun(runId) }
-  return { kind: 'finished', run: yield* followEnd(ended, outcome) }
+  const holds = sql`id = ${runId} and kind = 'observed' and state = 'running'`
+  const ended = yield* writeEnd(holds, outcome)
+  if (ended !== undefined) return { kind: 'finished', run: yield* followEnd(ended, outcome) }
+  const instead: Outcome = { state: 'cancelled', ...(outcome.usage === undefined ? {} : { usage: outcome.usage }) }
+  const cancelled = yield* writeEnd(holds, instead)
+  return {
+    kind: 'reconciled',
+    run: cancelled === undefined ? yield* readRun(runId) : yield* followEnd(cancelled, instead),
+  }
 }
 
 /**

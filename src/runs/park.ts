@@ -3,7 +3,7 @@ import type { RunId, ThreadId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { row, text } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
-import { all, first, run } from '../store/transition.ts'
+import { all, first, holding, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { endAttempt } from './attempt.ts'
 import type { AttemptRef } from './attempt.ts'
@@ -57,7 +57,7 @@ export function* resumeWaiting(threadId: ThreadId): Transition<void> {
 }
 
 export function* holdThread(threadId: ThreadId): Transition<void> {
-  yield* run(sql`update threads set agent = agent where id = ${threadId}`)
+  yield* holding(`thread:${threadId}`, run(sql`update threads set agent = agent where id = ${threadId}`))
 }
 
 /** What it waited for has come. The time it was parked does not count towards its limits. */

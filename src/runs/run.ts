@@ -127,6 +127,11 @@ export const runRow = row({
 })
 export type Run = Decoded<typeof runRow>
 
+/** The run of a thread that nobody has taken up yet. */
+export const queuedRunOf = single((threadId: ThreadId) =>
+  first(runRow, sql`select * from runs where thread_id = ${threadId} and state = 'queued' order by seq limit 1`),
+)
+
 export const findRun = single((id: RunId) => first(runRow, sql`select * from runs where id = ${id}`))
 
 /** Runs whose id starts with `prefix`, two at most: enough to know whether it is unique. */

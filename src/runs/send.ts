@@ -4,6 +4,7 @@ import { sql } from '../store/sql.ts'
 import { first } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { acceptMessage } from '../threads/accept.ts'
+import { pendingMessages } from '../threads/message.ts'
 import type { Message } from '../threads/message.ts'
 import { reopenThread } from '../threads/remove.ts'
 import { findThread, openThread } from '../threads/thread.ts'
@@ -78,9 +79,11 @@ export function* wakeThread(
     sql`select id from runs where thread_id = ${threadId} and state in ('queued', 'running', 'parked') order by seq limit 1`,
   )
   if (active !== undefined) return active.id
+  // Whoever saw the thread idle may be late: a run for what was answered meanwhile would give that answer again.
+  if ((yield* pendingMessages.single(threadId, 1)).length === 0) return undefined
   const parentThreadId = (yield* findThread.single(threadId))?.parentId ?? undefined
   const parent = parentThreadId === undefined ? {} : { parentThreadId }
   const submitted = yield* submitRun({ id: runId, threadId, agent, request: { kind: 'agent' }, ...parent, ...started })
   // With a full backlog the message waits: whoever tends the store wakes its thread when there is room.
-  return submitted.kind === 'backlog-full' ? undefined : submitted.run.id
+  return 'run' in submitted ? submitted.run.id : undefined
 }

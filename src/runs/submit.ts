@@ -5,7 +5,7 @@ import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
 import { integer, row } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
-import { first, one } from '../store/transition.ts'
+import { first, holding, one } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { openThread } from '../threads/thread.ts'
 import { findRun, runRow } from './run.ts'
@@ -37,6 +37,8 @@ export type Submitted =
   /** The key belongs to a different request. */
   | { readonly kind: 'conflict'; readonly run: Run }
   | { readonly kind: 'backlog-full'; readonly limit: number }
+  /** The run from which it is started is being cancelled, and so would this one be. */
+  | { readonly kind: 'parent-cancelled'; readonly parentRunId: RunId }
 
 /**
  * Stores a run to be executed. With a key, the unique index decides which of several submissions made the run; the
@@ -47,7 +49,9 @@ export function* submitRun(submission: Submission): Transition<Submitted> {
   const known = submission.key === undefined ? undefined : yield* findByKey(submission.key)
   if (known !== undefined) return { kind: known.requestDigest === digest ? 'existing' : 'conflict', run: known }
   const limit = submission.backlogLimit ?? LIMITS.backlog
-  if ((yield* countQueued(limit)) >= limit) return { kind: 'backlog-full', limit }
+  if (yield* isBacklogFull(limit)) return { kind: 'backlog-full', limit }
+  if (submission.parentRunId !== undefined && (yield* isBeingCancelled(submission.parentRunId)))
+    return { kind: 'parent-cancelled', parentRunId: submission.parentRunId }
   yield* openThread(submission.threadId, submission.agent, submission.parentThreadId ?? null)
   const stored = yield* insertRun(submission, digest)
   if (stored === undefined) {
@@ -81,6 +85,21 @@ function* insertRun(submission: Submission, digest: string): Transition<Run | un
   )
 }
 
+/** The run from which something is started, held until that is stored; undefined if it may start nothing any more. */
+export function* holdParent(runId: RunId): Transition<Run | undefined> {
+  const statement = first(
+    runRow,
+    sql`update runs set fence = fence where id = ${runId} and state = 'running' and cancel_requested_at is null returning *`,
+  )
+  return yield* holding(`run:${runId}`, statement)
+}
+
+/** One that has ended by itself does not mind: what its processes start then is nobody's. */
+function* isBeingCancelled(runId: RunId): Transition<boolean> {
+  if ((yield* holdParent(runId)) !== undefined) return false
+  return (yield* findRun.single(runId))?.cancelRequestedAt != null
+}
+
 /** Of several that wake an agent's thread at once, one run comes. */
 function* agentRunOf({ threadId }: Submission): Transition<Run> {
   return yield* one(
@@ -95,12 +114,12 @@ function* findByKey(key: string): Transition<Run | undefined> {
 
 const countRow = row({ count: integer })
 
-function* countQueued(limit: number): Transition<number> {
+export function* isBacklogFull(limit: number): Transition<boolean> {
   const { count } = yield* one(
     countRow,
     sql`select count(*) as count from (select 1 from runs where state = 'queued' limit ${limit}) as waiting`,
   )
-  return count
+  return count >= limit
 }
 
 /** What two submissions with one key must agree on: what was asked for, not from which shell or in whose name. */

@@ -7,7 +7,7 @@ import { first } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { appendEntry, lastSummaryOf } from '../threads/conversation.ts'
 import type { Entry } from '../threads/conversation.ts'
-import { consumeMessages } from '../threads/message.ts'
+import { areStillPending, consumeMessages, wereTakenBy } from '../threads/message.ts'
 import type { AttemptRef } from './attempt.ts'
 import { findRun, runRow } from './run.ts'
 import type { Run, Usage } from './run.ts'
@@ -31,6 +31,8 @@ export type Recorded =
       readonly entries: readonly Entry[]
       readonly actions: readonly Action[]
     }
+  /** What it answers has been taken by somebody else. */
+  | { readonly kind: 'changed'; readonly run: Run }
   | { readonly kind: 'superseded' }
 
 /**
@@ -40,15 +42,17 @@ export type Recorded =
 export function* recordTurn(attempt: AttemptRef, turn: Turn): Transition<Recorded> {
   const run = yield* spend(attempt, turn.usage)
   if (run === undefined) return { kind: 'superseded' }
+  const shown = turn.shown.map(({ messageId }) => messageId)
+  // Taken by somebody else while the model was asked: this reply would make it take effect twice. It is paid for all the same.
+  if (!(yield* areStillPending(shown))) {
+    if (yield* wereTakenBy(shown, run.id)) throw new Error(`this turn of ${run.id} is recorded already`)
+    return { kind: 'changed', run }
+  }
   const place = { threadId: run.threadId, generation: turn.generation, runId: run.id }
   const entries: Entry[] = []
   for (const { text, messageId } of turn.shown)
     entries.push(yield* appendEntry({ ...place, kind: 'user', body: { text, messageId } }))
-  yield* consumeMessages(
-    turn.shown.map(({ messageId }) => messageId),
-    run.id,
-    run.threadId,
-  )
+  yield* consumeMessages(shown, run.id, run.threadId)
   const entry = yield* appendEntry({ ...place, kind: 'assistant', body: { ...turn.reply }, usage: turn.usage })
   entries.push(entry)
   if (turn.note !== undefined) entries.push(yield* appendEntry({ ...place, kind: 'user', body: { text: turn.note } }))

@@ -8,6 +8,7 @@ import { answerError } from './errors.ts'
 import type { EventStreams } from './event-stream.ts'
 import { ownHostOnly, securityHeaders, tokenNeeded } from './guard.ts'
 import type { Env } from './guard.ts'
+import { addHookRoutes } from './hooks.ts'
 import { readPage, servePageFile } from './page.ts'
 import { resumePoint } from './parse.ts'
 import { addRoutes } from './routes.ts'
@@ -25,6 +26,7 @@ export function makeApp(runtime: Runtime, { token, instance, streams, warn }: Ap
   const app = new Hono<Env>()
   app.use(securityHeaders, ownHostOnly)
   app.get('/api/v1/health', (c) => c.json({ status: 'ok', instance }))
+  addHookRoutes(app, runtime, { allowed: tokenNeeded(token), warn })
   app.use('/api/*', tokenNeeded(token), bodyLimit({ maxSize: LIMITS.requestBytes, onError: refuseBody }))
   const api = new Hono<Env>()
   addRoutes(api, runtime)

@@ -6,7 +6,7 @@ import { LIMITS } from '../base/limits.ts'
 import { finishObserved } from '../runs/finish.ts'
 import type { Outcome } from '../runs/finish.ts'
 import { beginObserved } from '../runs/observed.ts'
-import type { Usage } from '../runs/run.ts'
+import type { FailureCode, Usage } from '../runs/run.ts'
 import { integer, nullable, row, text } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
 import { first, one, run } from '../store/transition.ts'
@@ -15,7 +15,7 @@ import { acceptMessage } from '../threads/accept.ts'
 import { acknowledgeDelivery, findDelivery, giveBackDelivery, leaseMessages } from '../threads/delivery.ts'
 import type { Delivery } from '../threads/delivery.ts'
 import { findThread, openThread } from '../threads/thread.ts'
-import { findSession, sessionKey, sessionRow } from './session.ts'
+import { holdSession, sessionKey, sessionRow } from './session.ts'
 import type { Client, Session, SessionState, Wake } from './session.ts'
 
 const generationRow = row({ generation: integer })
@@ -30,6 +30,10 @@ export interface Heard {
   readonly wake?: Wake
   readonly transcript?: string
   readonly cwd?: string
+  /** Its number among the events of its session, by whoever heard it first. Told again, or late, it has the same number. */
+  readonly ordinal?: number
+  /** The delivery that the client was last shown, null if none; undefined: nobody knows. */
+  readonly shown?: string | null
 }
 
 export type StartSource = 'startup' | 'resume' | 'clear' | 'compact' | 'fork'
@@ -44,6 +48,7 @@ export const threadOf = (client: Client, sessionId: string): ThreadId => `${clie
 export function* sessionStarted(heard: Heard, source: StartSource): Transition<Session> {
   const known = yield* knownSession(heard)
   if (known === undefined) return yield* newSession(heard, source)
+  if (isPast(known, heard)) return known
   if (source === 'compact') return yield* touch(known, heard, known.state)
   yield* giveBack(known)
   yield* endTurn(known, {
@@ -59,7 +64,7 @@ export function* sessionStarted(heard: Heard, source: StartSource): Transition<S
 
 /** Whatever comes from a session that never said hello, as when hooks were installed in the middle of it, is its start. */
 function* knownSession(heard: Heard): Transition<Session | undefined> {
-  const known = yield* findSession.single(sessionKey(heard.client, heard.sessionId))
+  const known = yield* holdSession(sessionKey(heard.client, heard.sessionId))
   return known === undefined || known.endedAt === null ? known : yield* onOpenThread(known, heard)
 }
 
@@ -67,6 +72,8 @@ function* knownSession(heard: Heard): Transition<Session | undefined> {
 function* onOpenThread(session: Session, heard: Heard): Transition<Session> {
   const thread = yield* findThread.single(session.threadId)
   if (thread?.state !== 'removed') return session
+  // Begun in the very moment of the removal: left under way, it would keep every later turn from being recorded.
+  yield* endTurn(session, BROKEN_OFF)
   const parent = yield* parentOf(heard, session.threadId)
   const { generation } = yield* openThread(session.threadId, session.client, parent)
   return yield* one(
@@ -77,7 +84,9 @@ function* onOpenThread(session: Session, heard: Heard): Transition<Session> {
 }
 
 function* sessionFor(heard: Heard): Transition<Session> {
-  return (yield* knownSession(heard)) ?? (yield* newSession(heard, 'startup'))
+  // Not yet with its number: what it says is still to be heard.
+  const { ordinal: _, ...unnumbered } = heard
+  return (yield* knownSession(heard)) ?? (yield* newSession(unnumbered, 'startup'))
 }
 
 function* newSession(heard: Heard, source: StartSource): Transition<Session> {
@@ -136,11 +145,16 @@ function* parentOf({ startedFrom }: Heard, own: ThreadId): Transition<ThreadId |
   return startedFrom
 }
 
+/** It was heard before, or something newer was: it says nothing about how things stand. */
+const isPast = (session: Session, { ordinal }: Pick<Heard, 'ordinal'>) =>
+  ordinal !== undefined && ordinal > 0 && ordinal <= session.stops
+
 function* touch(session: Session, heard: Heard, state: SessionState): Transition<Session> {
-  const { process, wake, transcript, cwd } = heard
+  const { process, wake, transcript, cwd, ordinal = 0 } = heard
   return yield* one(
     sessionRow,
     sql`update sessions set state = ${state}, updated_at = ${now},
+        stops = case when stops > ${ordinal} then stops else ${ordinal} end,
         process = ${process === undefined ? sql`process` : sql`${JSON.stringify(process)}`},
         wake = ${wake === undefined ? sql`wake` : sql`${JSON.stringify(wake)}`},
         transcript = ${transcript === undefined ? sql`transcript` : sql`${transcript}`},
@@ -149,11 +163,23 @@ function* touch(session: Session, heard: Heard, state: SessionState): Transition
   )
 }
 
-/** An event of the same process after a delivery is the evidence that it was seen; one of another process is none. */
-function* acknowledge(session: Session, { process }: Heard): Transition<void> {
+const isOther = (session: Session, { process }: Pick<Heard, 'process'>) =>
+  process !== undefined && session.process !== null && !isDeepStrictEqual(process, session.process)
+
+/**
+ * An event of the same process after a delivery is the evidence that it was seen; one of another process is none. An answer
+ * that never reached the client was not seen either; in the middle of a turn (`inTurn`) it may still be on its way. A client
+ * that says itself that it went on because of it (`wentOn`) has seen it, whatever its process looked like.
+ */
+function* acknowledge(
+  session: Session,
+  { process, shown }: Heard,
+  { inTurn = false, wentOn = false } = {},
+): Transition<void> {
   if (session.deliveryId === null) return
-  const isOther = process !== undefined && session.process !== null && !isDeepStrictEqual(process, session.process)
-  if (isOther) return yield* giveBack(session)
+  if (!wentOn && isOther(session, { process })) return yield* giveBack(session)
+  const wasShown = shown === undefined || shown === session.deliveryId
+  if (!wasShown) return inTurn ? undefined : yield* giveBack(session)
   yield* acknowledgeDelivery(session.deliveryId, session.runId)
   yield* run(
     sql`update sessions set delivery_id = null where id = ${session.id} and delivery_id = ${session.deliveryId}`,
@@ -168,12 +194,19 @@ function* giveBack(session: Session): Transition<void> {
   )
 }
 
+/** The same turn, told again; or, of a client that names none, what it was just told to go on with. */
+const isGoingOn = (session: Session, turn: string | undefined) =>
+  turn === undefined ? session.deliveryId !== null : session.turn === turn
+
+const BROKEN_OFF: Outcome = { state: 'failed', code: 'killed', error: 'the turn was broken off' }
+
 /** A turn has begun. One that had not ended was broken off by a person, of which no client tells. */
 export function* turnBegun(heard: Heard, turn: string | undefined): Transition<Session> {
   const session = yield* sessionFor(heard)
+  if (isPast(session, heard)) return session
   yield* acknowledge(session, heard)
-  if (turn !== undefined && session.turn === turn && session.runId !== null) return yield* touch(session, heard, 'busy')
-  yield* endTurn(session, { state: 'failed', code: 'killed', error: 'the turn was broken off' })
+  if (session.runId !== null && isGoingOn(session, turn)) return yield* touch(session, heard, 'busy')
+  yield* endTurn(session, BROKEN_OFF)
   yield* beginTurn(session, turn)
   return yield* touch(session, heard, 'busy')
 }
@@ -197,11 +230,15 @@ function* endTurn(session: Session, outcome: Outcome): Transition<void> {
   yield* run(sql`update sessions set run_id = null where id = ${session.id} and run_id = ${session.runId}`)
 }
 
-/** Something happened in a turn: a tool was used, a model was asked. */
-export function* sessionActive(heard: Heard): Transition<Session> {
+/**
+ * Something happened: a tool was used, a model was asked. What goes on beside the turn, in a subagent, is a sign of life and
+ * makes nobody busy.
+ */
+export function* sessionActive(heard: Heard, inTurn = true): Transition<Session> {
   const session = yield* sessionFor(heard)
-  yield* acknowledge(session, heard)
-  return yield* touch(session, heard, 'busy')
+  if (isPast(session, heard)) return session
+  yield* acknowledge(session, heard, { inTurn: true })
+  return yield* touch(session, heard, inTurn ? 'busy' : session.state)
 }
 
 /** How the end of a turn is known: by the client's own names. */
@@ -220,6 +257,10 @@ export interface Stop extends TurnEnd {
   readonly lastMessage?: string
   readonly usage?: Usage
   readonly deliveryId: string
+  /** Nobody waits for the answer: it comes from the spool, or from a client that only tells. */
+  readonly isUnanswered?: boolean
+  /** The client tells of the end of the whole turn once, beside its Stop, if that is heard too. */
+  readonly isReport?: boolean
 }
 
 export type StopAnswer =
@@ -232,39 +273,51 @@ export type StopAnswer =
  */
 export function* turnStopped(heard: Heard, stop: Stop): Transition<StopAnswer> {
   const before = yield* sessionFor(heard)
+  if (stop.isReport === true && before.turn === stop.turn && before.runId === null) {
+    return { kind: 'stop', session: before }
+  }
   const heardBefore = yield* rememberEnd(before, stop)
   if (heardBefore !== undefined) return yield* answerAgain(before, heardBefore.deliveryId)
-  if (isLate(before, stop)) return yield* tellLate(before, stop)
-  yield* acknowledge(before, heard)
+  if (stop.isUnanswered === true && isLate(before, stop)) {
+    if (!stop.isPaused) yield* tellLate(before, stop, { kind: 'completion', summary: stop.lastMessage ?? '' })
+    return { kind: 'stop', session: before }
+  }
+  yield* acknowledge(before, heard, { wentOn: stop.isActive === true && heard.shown === before.deliveryId })
   const blocks = stop.isActive === false ? 0 : before.blocks
-  // One that comes late, from the spool, has nobody waiting for its answer.
-  const mayDrain = blocks < LIMITS.blocksInARow && stop.ordinal > before.stops
+  const mayDrain = blocks < LIMITS.blocksInARow && stop.isUnanswered !== true
   const delivery = mayDrain ? yield* drain(before, stop.deliveryId) : undefined
   const blocked = delivery !== undefined && delivery.messages.length > 0
-  const runId = before.runId ?? (yield* beginTurn(before, stop.turn))
+  const runId = yield* runOfTurn(before, stop.turn)
   const used = blocked ? blocks + 1 : delivery === undefined ? blocks : 0
   // A wake that led to this turn brought nothing if there is nothing to deliver; what was taken meanwhile says so itself.
   yield* run(sql`update sessions set blocks = ${used}, delivery_id = ${blocked ? stop.deliveryId : null},
-      vain_wakes = vain_wakes + case when woken_at is null then 0 else 1 end, woken_at = null,
-      stops = case when stops > ${stop.ordinal} then stops else ${stop.ordinal} end
+      vain_wakes = vain_wakes + case when woken_at is null then 0 else 1 end, woken_at = null
     where id = ${before.id}`)
-  if (blocked)
-    yield* run(sql`update turn_ends set delivery_id = ${stop.deliveryId} where id = ${endName(before, stop)}`)
+  const numbered = { ...heard, ordinal: stop.ordinal }
   if (blocked) {
-    return { kind: 'go-on', delivery, session: yield* touch(before, heard, 'busy') }
+    yield* run(sql`update turn_ends set delivery_id = ${stop.deliveryId} where id = ${endName(before, stop)}`)
+    return { kind: 'go-on', delivery, session: yield* touch(before, numbered, 'busy') }
   }
-  if (stop.isPaused) return { kind: 'stop', session: yield* touch(before, heard, 'waiting') }
-  const { lastMessage: summary, usage } = stop
-  yield* endTurn(
-    { ...before, runId },
-    {
-      state: 'succeeded',
-      result: { text: summary ?? '', ...(heard.transcript === undefined ? {} : { transcript: heard.transcript }) },
-      ...(summary === undefined ? {} : { summary }),
-      ...(usage === undefined ? {} : { usage }),
-    },
-  )
-  return { kind: 'stop', session: yield* touch(before, heard, 'idle') }
+  if (stop.isPaused) return { kind: 'stop', session: yield* touch(before, numbered, 'waiting') }
+  yield* endTurn({ ...before, runId }, outcomeOf(heard, stop))
+  return { kind: 'stop', session: yield* touch(before, numbered, 'idle') }
+}
+
+/** The run of the turn that just ended. If its begin was never heard, another may still seem to be under way. */
+function* runOfTurn(session: Session, turn: string | undefined): Transition<RunId> {
+  const isAnother = turn !== undefined && session.turn !== turn
+  if (session.runId !== null && !isAnother) return session.runId
+  yield* endTurn(session, BROKEN_OFF)
+  return yield* beginTurn(session, turn)
+}
+
+function outcomeOf({ transcript }: Heard, { lastMessage: summary, usage }: Stop): Outcome {
+  return {
+    state: 'succeeded',
+    result: { text: summary ?? '', ...(transcript === undefined ? {} : { transcript }) },
+    ...(summary === undefined ? {} : { summary }),
+    ...(usage === undefined ? {} : { usage }),
+  }
 }
 
 function* drain({ threadId, id }: Session, deliveryId: string): Transition<Delivery> {
@@ -278,23 +331,27 @@ function* drain({ threadId, id }: Session, deliveryId: string): Transition<Deliv
   })
 }
 
-/** It comes from the spool, and another turn is under way already: it says how the last one ended, and nothing else. */
-const isLate = ({ turn, runId }: Session, stop: Stop) => stop.turn !== undefined && runId !== null && turn !== stop.turn
+/** It comes from the spool, and the session has gone on: it says how a turn ended, and nothing else. */
+const isLate = (session: Session, { turn, ordinal }: TurnEnd) =>
+  isPast(session, { ordinal }) || (turn !== undefined && session.runId !== null && session.turn !== turn)
 
-function* tellLate(session: Session, stop: Stop): Transition<StopAnswer> {
+interface LateNews {
+  readonly kind: 'completion' | 'error'
+  readonly summary: string
+}
+
+function* tellLate(session: Session, end: TurnEnd, { kind, summary }: LateNews): Transition<void> {
   const parent = (yield* findThread.single(session.threadId))?.parentId
-  if (parent != null && !stop.isPaused) {
-    const name = endName(session, stop)
-    yield* acceptMessage({
-      id: `msg_${digestOf(name).slice(0, 32)}` as MessageId,
-      threadId: parent,
-      from: session.threadId,
-      kind: 'completion',
-      key: `turn:${name}`,
-      body: { state: 'succeeded', agent: session.client, summary: stop.lastMessage ?? '' },
-    })
-  }
-  return { kind: 'stop', session }
+  if (parent == null) return
+  const name = endName(session, end)
+  yield* acceptMessage({
+    id: `msg_${digestOf(name).slice(0, 32)}` as MessageId,
+    threadId: parent,
+    from: session.threadId,
+    kind,
+    key: `turn:${name}`,
+    body: { state: kind === 'error' ? 'failed' : 'succeeded', agent: session.client, summary },
+  })
 }
 
 /** The client's own names for it: session, turn and number. Never what was said, or when. */
@@ -318,19 +375,29 @@ function* answerAgain(session: Session, deliveryId: string | null): Transition<S
 }
 
 /** The turn ended with an error of the client or its provider. */
-export function* turnFailed(heard: Heard, end: TurnEnd, error: string): Transition<Session> {
+export function* turnFailed(
+  heard: Heard,
+  end: TurnEnd,
+  error: string,
+  code: FailureCode = 'model',
+): Transition<Session> {
   const session = yield* sessionFor(heard)
   if ((yield* rememberEnd(session, end)) !== undefined) return session
+  if (isPast(session, end)) {
+    yield* tellLate(session, end, { kind: 'error', summary: error })
+    return session
+  }
   yield* acknowledge(session, heard)
-  const runId = session.runId ?? (yield* beginTurn(session, end.turn))
-  yield* endTurn({ ...session, runId }, { state: 'failed', code: 'model', error })
-  return yield* touch(session, heard, 'idle')
+  const runId = yield* runOfTurn(session, end.turn)
+  yield* endTurn({ ...session, runId }, { state: 'failed', code, error })
+  return yield* touch(session, { ...heard, ordinal: end.ordinal }, 'idle')
 }
 
 /** It waits for a person: its parent hears of it, the newest such news in place of an older one. */
 export function* sessionWaiting(heard: Heard, what: string, key: string, messageId: MessageId): Transition<Session> {
   const session = yield* sessionFor(heard)
-  yield* acknowledge(session, heard)
+  if (isPast(session, heard)) return session
+  yield* acknowledge(session, heard, { inTurn: true })
   const parent = (yield* findThread.single(session.threadId))?.parentId
   if (parent != null) {
     const about = { threadId: parent, from: session.threadId, kind: 'waiting' } as const
@@ -341,8 +408,10 @@ export function* sessionWaiting(heard: Heard, what: string, key: string, message
 
 /** The client has ended. Its thread stays: what comes for it waits until it is resumed. */
 export function* sessionEnded(heard: Heard, why: string): Transition<Session | undefined> {
-  const session = yield* findSession.single(sessionKey(heard.client, heard.sessionId))
-  if (session === undefined) return undefined
+  const session = yield* holdSession(sessionKey(heard.client, heard.sessionId))
+  if (session === undefined || isPast(session, heard)) return session
+  // It was resumed elsewhere and goes on there; who ends is the process that it had before.
+  if (isOther(session, heard)) return session
   yield* giveBack(session)
   yield* endTurn(session, { state: 'failed', code: 'killed', error: `the session ended (${why}) before its turn had` })
   const ended = yield* touch(session, heard, 'ended')

@@ -2,7 +2,7 @@ import type { RunId, ThreadId } from '../base/ids.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { sql } from '../store/sql.ts'
-import { all, first, single } from '../store/transition.ts'
+import { all, first, holding, single } from '../store/transition.ts'
 
 /** The command-line agents whose sessions we see through their hooks. */
 export const CLIENTS = ['claude', 'codex', 'gemini'] as const
@@ -36,7 +36,7 @@ export const sessionRow = row({
   state: oneOf(SESSION_STATES),
   /** The client's own name for the turn under way, or for the last one. */
   turn: nullable(text()),
-  /** How many times that turn has come to its end; a block makes it go on. */
+  /** The highest number that an event of it had: one with a lower number comes late. */
   stops: integer,
   /** Turns so far: the name of one that the client does not name. */
   turns: integer,
@@ -65,6 +65,13 @@ export type Session = Decoded<typeof sessionRow>
 export const sessionKey = (client: Client, sessionId: string): string => `${client}:${sessionId}`
 
 export const findSession = single((id: string) => first(sessionRow, sql`select * from sessions where id = ${id}`))
+
+/** What an event of it does depends on what the one before it did: they come one after the other. */
+export const holdSession = (id: string) =>
+  holding(
+    `session:${id}`,
+    first(sessionRow, sql`update sessions set updated_at = updated_at where id = ${id} returning *`),
+  )
 
 export const sessionsOfThread = single((threadId: ThreadId) =>
   all(sessionRow, sql`select * from sessions where thread_id = ${threadId} order by updated_at desc`),

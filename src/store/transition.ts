@@ -16,6 +16,8 @@ export class Query<T> {
   /** Whether rows come back; an engine may take a shorter way when none do. */
   readonly returnsRows: boolean
   readonly read: (answer: Answer) => T
+  /** It locks a row: who shares its commit and asks for the same waits until this transition is over, as others wait for the commit. */
+  lock?: string
 
   constructor(sql: Sql, returnsRows: boolean, read: (answer: Answer) => T, deferred = false) {
     this.sql = sql
@@ -65,6 +67,12 @@ export const all = <T>(shape: Row<T>, statement: Sql): Query<T[]> =>
 
 /** Runs a statement for its effect and says how many rows it changed. */
 export const run = (statement: Sql): Query<number> => new Query(statement, false, ({ changes }) => changes)
+
+/** A statement whose row lock holds against everybody, also against members of the same batch. */
+export function holding<T>(lock: string, query: Query<T>): Query<T> {
+  query.lock = lock
+  return query
+}
 
 /** A statement for the moment of the commit: its place among the transition's other statements does not matter. */
 export const atCommit = (statement: Sql): Query<void> => new Query(statement, false, () => undefined, true)

@@ -2,14 +2,15 @@ import type { MessageId, RunId, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
 import { now, sql } from '../store/sql.ts'
-import { all, first, one, run } from '../store/transition.ts'
+import { all, first, holding, one, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { buryMessage } from './dead-letter.ts'
 import type { DeadReason } from './dead-letter.ts'
 import { messageRow } from './message.ts'
 import type { Message, MessageKind } from './message.ts'
 import { beginningOf } from './message-text.ts'
-import { findThread } from './thread.ts'
+import { threadRow } from './thread.ts'
+import type { Thread } from './thread.ts'
 
 export interface NewMessage {
   readonly id: MessageId
@@ -19,6 +20,8 @@ export interface NewMessage {
   /** The producer's own name for it: the same key is the same message, whatever it says. */
   readonly key: string
   readonly body: Readonly<Record<string, unknown>>
+  /** When its producer began: a recipient that began after that is a later one of the same name. */
+  readonly since?: number
   /** Not to be delivered at all: kept as a dead letter, so that it is counted and can be listed. */
   readonly suppressed?: DeadReason
 }
@@ -33,9 +36,11 @@ export interface Accepted {
  * removed has a dead letter, one that is merely down has it in its inbox.
  */
 export function* acceptMessage(message: NewMessage): Transition<Accepted> {
-  // Of two that tell of the same wait at once, on a database with several writers, neither would see the other.
-  if (message.kind === 'waiting') yield* run(sql`update threads set agent = agent where id = ${message.threadId}`)
-  const recipient = yield* findThread.single(message.threadId)
+  // Held, so that its generation does not end before this is stored; and of two that tell of the same wait one sees the other.
+  const recipient = yield* holding(
+    `thread:${message.threadId}`,
+    first(threadRow, sql`update threads set agent = agent where id = ${message.threadId} returning *`),
+  )
   const generation = recipient?.generation ?? 1
   const { body, attachment, isTooLarge } = withinLimit(message.body)
   const stored = yield* first(
@@ -53,14 +58,17 @@ export function* acceptMessage(message: NewMessage): Transition<Accepted> {
   const data = { messageId: stored.id, kind: stored.kind }
   yield* record({ type: 'message.accepted', threadId: stored.threadId, data })
   if (stored.kind === 'waiting') yield* replaceOlder(stored)
-  const reason = message.suppressed ?? (isTooLarge ? 'too large' : undeliverable(message, recipient?.state))
+  const reason = message.suppressed ?? (isTooLarge ? 'too large' : undeliverable(message, recipient))
   if (reason !== undefined) return { message: yield* buryMessage(stored, reason), isNew: true }
   return { message: stored, isNew: true }
 }
 
-function undeliverable({ from, threadId, kind }: NewMessage, recipient: string | undefined): DeadReason | undefined {
+function undeliverable(message: NewMessage, recipient: Thread | undefined): DeadReason | undefined {
+  const { from, threadId, kind, since } = message
   if (from === threadId && kind !== 'prompt') return 'self'
-  return recipient === 'removed' ? 'recipient removed' : undefined
+  if (recipient === undefined) return undefined
+  const isLater = recipient.generation > 1 && since !== undefined && since < recipient.createdAt
+  return recipient.state === 'removed' || isLater ? 'recipient removed' : undefined
 }
 
 function* knownMessage({ id, threadId, key }: NewMessage, generation: number): Transition<Message> {
@@ -113,6 +121,7 @@ export interface Completion {
   readonly runId: RunId
   readonly body: Readonly<Record<string, unknown>>
   readonly failed: boolean
+  readonly since: number
   /** Nobody is to be told. */
   readonly silent: boolean
 }
@@ -121,7 +130,8 @@ export interface Completion {
  * Tells the parent that a child's run ended. Identity comes from the producer (the run), so a second delivery of the
  * same end is the same message.
  */
-export function* deliverCompletion({ from, to, runId, body, failed, silent }: Completion): Transition<Accepted> {
+export function* deliverCompletion(completion: Completion): Transition<Accepted> {
+  const { from, to, runId, body, failed, silent, since } = completion
   return yield* acceptMessage({
     id: `msg_${runId}` as MessageId,
     threadId: to,
@@ -129,6 +139,7 @@ export function* deliverCompletion({ from, to, runId, body, failed, silent }: Co
     kind: failed ? 'error' : 'completion',
     key: `run:${runId}`,
     body: { ...body, runId },
+    since,
     ...(silent ? { suppressed: 'no-notify' } : {}),
   })
 }

@@ -18,6 +18,8 @@ export const DEAD_REASONS = {
   self: 'a thread would have told itself of its own end',
   'too large': 'more than a message may carry',
   expired: 'it waited longer than it may',
+  withdrawn: 'its sender took it back before anybody had seen it',
+  'known already': 'the recipient has one with the same key',
 } as const
 export type DeadReason = keyof typeof DEAD_REASONS
 
@@ -31,7 +33,7 @@ export function* buryMessage(message: Message, reason: DeadReason): Transition<M
   if (dead === undefined) return message
   const { id, threadId, fromThread, kind } = dead
   yield* record({ type: 'message.dead', threadId, data: { messageId: id, kind, reason, from: fromThread } })
-  if (reason !== 'no-notify' && kind !== 'notice') yield* noticeSender(dead, reason)
+  if (reason !== 'no-notify' && reason !== 'withdrawn' && kind !== 'notice') yield* noticeSender(dead, reason)
   return dead
 }
 
@@ -68,9 +70,13 @@ function* tryOne(message: Message): Transition<Message | undefined> {
   const recipient = yield* findThread.single(message.threadId)
   if (recipient?.state === 'removed') return yield* buryMessage(message, 'recipient removed')
   if (recipient !== undefined) {
-    yield* run(sql`update messages set next_attempt_at = null, generation = ${recipient.generation}
-      where id = ${message.id} and state = 'pending'`)
-    return undefined
+    const { generation } = recipient
+    const delivered = yield* run(sql`update messages set next_attempt_at = null, generation = ${generation}
+      where id = ${message.id} and state = 'pending' and not exists (select 1 from messages twin
+        where twin.thread_id = messages.thread_id and twin.generation = ${generation} and twin.key = messages.key
+          and twin.id <> messages.id)`)
+    // The same message has come there by another way.
+    return delivered === 1 ? undefined : yield* buryMessage(message, 'known already')
   }
   const attempts = message.attempts + 1
   const waitMs = LIMITS.heldFirstMs * 2 ** attempts

@@ -13,13 +13,13 @@ export function beginningOf(text: string, bytes: number): string {
  */
 export function messageText(message: Pick<Message, 'id' | 'kind' | 'body' | 'fromThread'>, whole?: string): string {
   const { kind, body, fromThread, id } = message
-  if (kind === 'prompt') return whole ?? wordsOf(body)
   const about = Object.entries(body).filter(([key]) => key !== 'text' && key !== 'summary' && key !== 'attachedBytes')
   const facts = about.map(([key, value]) => `${key}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
   const rest =
     body['attachedBytes'] === undefined
       ? []
       : [`(the first part of ${JSON.stringify(body['attachedBytes'])} bytes; the whole: holdfast inbox show ${id})`]
+  if (kind === 'prompt') return whole ?? [wordsOf(body), ...rest].join('\n')
   return [`${openingOf(kind, fromThread)} ${[...facts].join(', ')}`.trimEnd(), fenced(wordsOf(body), id), ...rest]
     .filter((line) => line !== '')
     .join('\n')
@@ -35,7 +35,7 @@ function fenced(words: string, id: string): string {
   return `${fence}\n${words.replaceAll(fence, '---')}\n${fence}`
 }
 
-function wordsOf(body: Readonly<Record<string, unknown>>): string {
+export function wordsOf(body: Readonly<Record<string, unknown>>): string {
   const words = body['text'] ?? body['summary']
   return typeof words === 'string' ? words : ''
 }

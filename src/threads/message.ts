@@ -82,6 +82,22 @@ export const untakenMessages = single((runId: RunId, threadId: ThreadId, prompts
   ),
 )
 
+/** Held until the commit, so that nobody takes one of them in between. */
+export function* areStillPending(ids: readonly string[]): Transition<boolean> {
+  if (ids.length === 0) return true
+  const held = yield* run(sql`update messages set state = state where id in (${literals(ids)}) and state = 'pending'`)
+  return held === ids.length
+}
+
+/** Whether this run has consumed one of them. */
+export function* wereTakenBy(ids: readonly string[], runId: RunId): Transition<boolean> {
+  const taken = yield* first(
+    idRow,
+    sql`select id from messages where id in (${literals(ids)}) and consumed_by_run = ${runId} limit 1`,
+  )
+  return taken !== undefined
+}
+
 /** Shown to the model in the step that is being recorded: each takes effect in this one turn. */
 export function* consumeMessages(ids: readonly string[], runId: RunId, threadId: ThreadId): Transition<void> {
   for (const id of ids) {

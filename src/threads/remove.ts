@@ -2,7 +2,7 @@ import type { ThreadId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { integer, row } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
-import { all, first, one, run } from '../store/transition.ts'
+import { all, first, holding, one, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { buryMessage } from './dead-letter.ts'
 import { messageRow } from './message.ts'
@@ -26,6 +26,8 @@ export function* removeThread(threadId: ThreadId): Transition<Removed> {
   const found = yield* findThread.single(threadId)
   if (found === undefined) return { kind: 'unknown' }
   if (found.state === 'removed') return { kind: 'already-removed', thread: found }
+  // Held before the count: whoever begins something on it comes before, and is counted, or after, and finds it removed.
+  yield* holding(`thread:${threadId}`, run(sql`update threads set agent = agent where id = ${threadId}`))
   const { count } = yield* one(
     countRow,
     sql`select count(*) as count from runs where thread_id = ${threadId} and state in ('queued', 'running', 'parked')`,
@@ -48,6 +50,8 @@ export function* removeThread(threadId: ThreadId): Transition<Removed> {
   for (const message of said) yield* buryMessage(message, 'sender removed')
   yield* run(sql`update sessions set state = 'ended', ended_at = ${now}, delivery_id = null
     where thread_id = ${threadId} and ended_at is null`)
+  // Those that it started have nobody above them now, also if the name is used again.
+  yield* run(sql`update threads set parent_id = null where parent_id = ${threadId}`)
   yield* record({ type: 'thread.removed', threadId, data: { generation: removed.generation } })
   return { kind: 'removed', thread: removed, deadLetters: own.length + said.length }
 }

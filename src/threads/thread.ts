@@ -60,7 +60,3 @@ export const findThread = single((id: ThreadId) => first(threadRow, sql`select *
 export const threadsByPrefix = single((prefix: string) =>
   all(threadRow, sql`select * from threads where substr(id, 1, length(${prefix})) = ${prefix} order by id limit 2`),
 )
-
-export const listThreads = single((limit: number) =>
-  all(threadRow, sql`select * from threads where state = 'open' order by created_at desc, id desc limit ${limit}`),
-)

@@ -1,4 +1,4 @@
-import { statfsSync } from 'node:fs'
+import { existsSync, readdirSync, statfsSync } from 'node:fs'
 
 import { detectContainment } from '../processes/detect-containment.ts'
 import { judgeProcess } from '../processes/identity.ts'
@@ -6,6 +6,7 @@ import { heldAttempts } from '../runs/recover.ts'
 import type { HeldAttempt } from '../runs/recover.ts'
 import { liveDaemons } from '../runs/worker.ts'
 import type { Store } from '../store/store.ts'
+import { homePaths } from './home.ts'
 import { groundFor } from './recover.ts'
 
 /** One thing that was looked at. */
@@ -32,6 +33,7 @@ export async function examine({ home, store }: Examined): Promise<Finding[]> {
     examineDisk(home),
     await examineContainment(),
     await examineDaemon(store, home, held),
+    ...examineSpool(home),
     ...held.map(examineHeld).filter((finding) => finding !== undefined),
   ]
 }
@@ -74,6 +76,15 @@ async function examineDaemon(store: Store, home: string, held: readonly HeldAtte
     detail: `runs without a worker: ${lost}, and no daemon is running`,
     remedy: '`holdfast up` settles them',
   }
+}
+
+/** Records of hooks that were set aside, because they could not be read. */
+function examineSpool(home: string): Finding[] {
+  const { corrupt } = homePaths(home)
+  const count = existsSync(corrupt) ? readdirSync(corrupt).length : 0
+  if (count === 0) return []
+  const remedy = `look at them in ${corrupt}, and remove what is of no use`
+  return [{ check: 'spool', status: 'warn', detail: `records of hooks that could not be read: ${count}`, remedy }]
 }
 
 /** Only what needs a person: a worker that cannot be seen from here, with a command that may be running. */

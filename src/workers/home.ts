@@ -9,6 +9,8 @@ export const homePaths = (home: string) => ({
   mcpServers: join(home, 'mcp'),
   /** Compiled code of the supervisor. */
   codeCache: join(home, 'cache'),
+  /** Records of hooks that could not be read, set aside. */
+  corrupt: join(home, 'spool', 'corrupt'),
   /** What whoever talks to the daemon must show; for its owner only. */
   token: join(home, 'token'),
   /** Where the daemon of this folder listens. */

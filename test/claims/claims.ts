@@ -109,7 +109,7 @@ export const CLAIMS: readonly Owed[] = [
   {
     id: 'M2',
     part: 4,
-    due: false,
+    due: true,
     text: 'At most one "waiting" record a child is pending; completions and errors are never replaced.',
   },
   {
@@ -121,13 +121,13 @@ export const CLAIMS: readonly Owed[] = [
   {
     id: 'M4',
     part: 4,
-    due: false,
+    due: true,
     text: 'Concurrent drains share out the records: none twice, none lost; their errors surface.',
   },
   {
     id: 'M5',
     part: 4,
-    due: false,
+    due: true,
     text: 'A crash between any two steps of a drain delivers again, and the repeat collapses.',
   },
   {
@@ -145,13 +145,13 @@ export const CLAIMS: readonly Owed[] = [
   {
     id: 'M8',
     part: 4,
-    due: false,
+    due: true,
     text: 'A completion is acknowledged only when it is durably committed; so is a dead letter.',
   },
   {
     id: 'M9',
     part: 4,
-    due: false,
+    due: true,
     text: 'What cannot be delivered becomes a dead letter after 5 attempts, once, with a reason.',
   },
   {
@@ -163,28 +163,28 @@ export const CLAIMS: readonly Owed[] = [
   {
     id: 'M11',
     part: 4,
-    due: false,
+    due: true,
     text: 'An idle parent is woken in under a second, never while busy, without a model call.',
   },
   {
     id: 'M12',
     part: 4,
-    due: false,
+    due: true,
     text: 'Draining prints the same in human and JSON form; empty is empty, unknown is an error, the shorthand consumes nothing.',
   },
   {
     id: 'M13',
     part: 4,
-    due: false,
+    due: true,
     text: 'Summaries are capped at 32 KiB; oversized or corrupt records block and lose nothing.',
   },
   {
     id: 'M14',
     part: 4,
-    due: false,
+    due: true,
     text: 'Removing a child or a parent leaves nothing behind and loses nothing silently; a re-used id starts clean.',
   },
-  { id: 'M15', part: 4, due: false, text: 'Every error path is visible; a storage failure reaches the producer.' },
+  { id: 'M15', part: 4, due: true, text: 'Every error path is visible; a storage failure reaches the producer.' },
   {
     id: 'F1',
     part: 6,

@@ -1,14 +1,18 @@
 import { describe, expect, test } from 'vitest'
 
-import { newMessageId, systemRandomness as random } from '../../src/base/ids.ts'
+import { newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
 import type { MessageId, ThreadId } from '../../src/base/ids.ts'
 import { LIMITS } from '../../src/base/limits.ts'
 import { finishRun } from '../../src/runs/finish.ts'
+import { listRuns } from '../../src/runs/run.ts'
+import { sendMessage } from '../../src/runs/send.ts'
+import { sql } from '../../src/store/sql.ts'
 import type { Store } from '../../src/store/store.ts'
+import { run } from '../../src/store/transition.ts'
 import { FakeClock } from '../../src/testing/fake-clock.ts'
 import { acceptMessage } from '../../src/threads/accept.ts'
 import type { NewMessage } from '../../src/threads/accept.ts'
-import { purgeDead, retryDead, tryHeld, undelivered } from '../../src/threads/dead-letter.ts'
+import { buryUntaken, purgeDead, retryDead, tryHeld, undelivered } from '../../src/threads/dead-letter.ts'
 import {
   acknowledgeDelivery,
   attachmentOf,
@@ -16,10 +20,11 @@ import {
   leaseMessages,
   openDeliveries,
 } from '../../src/threads/delivery.ts'
-import { findMessage, messagesOf, pendingMessages } from '../../src/threads/message.ts'
+import { findMessage, messagesIn, messagesOf, pendingMessages } from '../../src/threads/message.ts'
 import { messageText } from '../../src/threads/message-text.ts'
 import { reopenThread, removeThread, stopThread } from '../../src/threads/remove.ts'
-import { openThread } from '../../src/threads/thread.ts'
+import { forgetMessages } from '../../src/threads/retention.ts'
+import { findThread, openThread } from '../../src/threads/thread.ts'
 import { engines } from '../support/engines.ts'
 import { assertInvariants } from '../support/invariants.ts'
 import { running } from '../support/world.ts'
@@ -46,9 +51,10 @@ const keys = (messages: readonly { readonly key: string }[]) => messages.map(({ 
 describe.each(engines)('an inbox on $name', (engine) => {
   const open = async () => {
     const clock = new FakeClock()
-    const store = await (await engine.database()).open({ clock })
+    const database = await engine.database()
+    const store = await database.open({ clock })
     for (const id of [PARENT, CHILD, SIBLING]) await store.apply(openThread, id, 'conductor', null)
-    return { store, clock }
+    return { store, clock, database }
   }
 
   test('one turn sent five times is one message; two turns with the same words are two [M3] [inbox/effect-once]', async () => {
@@ -248,6 +254,111 @@ describe.each(engines)('an inbox on $name', (engine) => {
     expect(await store.read(pendingMessages, PARENT, 10)).toHaveLength(1)
     await store.apply(reopenThread, PARENT)
     expect(await store.apply(openThread, PARENT, 'conductor', null)).toMatchObject({ state: 'open', generation: 1 })
+  })
+
+  test('a "waiting" that comes back gives way to a newer one that came meanwhile [M2]', async () => {
+    const { store, clock } = await open()
+    await store.apply(acceptMessage, message('w1', { kind: 'waiting' }))
+    await lease(store, 'taken')
+    clock.step(10)
+    await store.apply(acceptMessage, message('w2', { kind: 'waiting' }))
+    await store.apply(giveBackDelivery, 'taken')
+    expect(keys(await store.read(pendingMessages, PARENT, 10))).toEqual(['w2'])
+    expect(keys(await store.read(messagesIn, ['replaced'], 10, PARENT))).toEqual(['w1'])
+    await assertInvariants(store)
+  })
+
+  test('of several "waiting" that come at once, one waits [M2]', async () => {
+    const { store, database } = await open()
+    const other = await database.open()
+    const many = Array.from({ length: 16 }, (_, index) => message(`w${index}`, { kind: 'waiting' }))
+    await Promise.all(many.map((each, index) => (index % 2 === 0 ? store : other).apply(acceptMessage, each)))
+    expect(await store.read(pendingMessages, PARENT, 20)).toHaveLength(1)
+    expect(await store.read(messagesIn, ['replaced'], 20, PARENT)).toHaveLength(15)
+    await assertInvariants(store)
+  })
+
+  test('what others send to a stopped thread starts no turn; what a person sends does', async () => {
+    const { store } = await open()
+    await store.apply(stopThread, PARENT)
+    const sending = { threadId: PARENT, agent: 'conductor', text: 'hi' }
+    const note = { ...sending, messageId: newMessageId(random), runId: newRunId(random), key: 'note', from: SIBLING }
+    expect(await store.apply(sendMessage, note)).toMatchObject({ runId: undefined, message: { state: 'pending' } })
+    expect(await store.read(listRuns, { limit: 5 })).toEqual([])
+    const prompt = { ...sending, messageId: newMessageId(random), runId: newRunId(random), key: 'prompt' }
+    expect(await store.apply(sendMessage, prompt)).toMatchObject({ runId: prompt.runId })
+    expect(await store.read(findThread, PARENT)).toMatchObject({ state: 'open' })
+  })
+
+  test('a child of a removed thread does not report to the next one of that name [M14]', async () => {
+    const { store, clock } = await open()
+    const { ref, run: child } = await running(store, { parentThreadId: PARENT })
+    clock.step(10)
+    await store.apply(removeThread, PARENT)
+    expect(await store.read(findThread, child.threadId)).toMatchObject({ parentId: null })
+    clock.step(10)
+    await store.apply(openThread, PARENT, 'conductor', null)
+    await store.apply(finishRun, ref, { state: 'succeeded' })
+    expect(await store.read(pendingMessages, PARENT, 10)).toEqual([])
+    expect(await store.read(undelivered, { state: 'dead', limit: 10 })).toMatchObject([{ reason: 'recipient removed' }])
+    const { ref: next } = await running(store, { parentThreadId: PARENT })
+    await store.apply(finishRun, next, { state: 'succeeded' })
+    expect(await store.read(pendingMessages, PARENT, 10)).toHaveLength(1)
+    await assertInvariants(store)
+  })
+
+  test('what waits longer than anything may is a dead letter, and can be put back [M9]', async () => {
+    const { store, clock } = await open()
+    const { message: stored } = await store.apply(acceptMessage, message('old'))
+    clock.step(LIMITS.messagesWaitMs)
+    await store.apply(acceptMessage, message('young'))
+    expect(await store.apply(buryUntaken, 10)).toMatchObject([{ key: 'old', reason: 'expired' }])
+    expect(await store.apply(buryUntaken, 10)).toEqual([])
+    await store.apply(retryDead, stored.id)
+    expect(await store.apply(buryUntaken, 10)).toEqual([])
+    expect(keys(await store.read(pendingMessages, PARENT, 10))).toEqual(['old', 'young'])
+    await assertInvariants(store)
+  })
+
+  test('what came in the moment of a removal is a dead letter', async () => {
+    const { store } = await open()
+    await store.apply(acceptMessage, message('late'))
+    await store.apply(function* () {
+      yield* run(sql`update threads set state = 'removed' where id = ${PARENT}`)
+    })
+    expect(await store.apply(buryUntaken, 10)).toMatchObject([{ key: 'late', reason: 'recipient removed' }])
+  })
+
+  test('more than a message may carry is a dead letter with its beginning, and blocks no other [M9] [M13]', async () => {
+    const { store } = await open()
+    await store.apply(acceptMessage, message('huge', { body: { summary: 'x'.repeat(LIMITS.attachmentBytes + 1) } }))
+    await store.apply(acceptMessage, message('wide', { body: { list: Array.from({ length: 40_000 }, () => 'xxxx') } }))
+    await store.apply(acceptMessage, message('error', { body: { error: 'y'.repeat(LIMITS.messageBytes + 1) } }))
+    const dead = await store.read(undelivered, { state: 'dead', limit: 10 })
+    expect(dead.map(({ key, reason }) => `${key}: ${reason}`).toSorted()).toEqual([
+      'huge: too large',
+      'wide: too large',
+    ])
+    const [error, ...more] = await store.read(pendingMessages, PARENT, 10)
+    expect([error?.key, more]).toEqual(['error', []])
+    expect((await store.read(attachmentOf, error?.id ?? ''))?.content).toHaveLength(LIMITS.messageBytes + 1)
+  })
+
+  test('what was delivered is forgotten after a month, with its attachment; what was not is kept', async () => {
+    const { store, clock } = await open()
+    const long = { body: { summary: 'x'.repeat(LIMITS.messageBytes + 1) } }
+    const { message: seen } = await store.apply(acceptMessage, message('seen', long))
+    await lease(store, 'first')
+    await store.apply(acknowledgeDelivery, 'first')
+    await store.apply(acceptMessage, message('own', { from: PARENT }))
+    await store.apply(acceptMessage, message('waits'))
+    clock.step(LIMITS.messagesKeptMs - 1)
+    expect(await store.apply(forgetMessages, 10)).toBe(0)
+    clock.step(1)
+    expect(await store.apply(forgetMessages, 10)).toBe(1)
+    expect(await store.read(attachmentOf, seen.id)).toBeUndefined()
+    expect(keys(await store.read(messagesOf, PARENT)).toSorted()).toEqual(['own', 'waits'])
+    await assertInvariants(store)
   })
 
   test('an id that was used for another message is not lost', async () => {

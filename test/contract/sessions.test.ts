@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { newMessageId, systemRandomness as random } from '../../src/base/ids.ts'
 import type { ThreadId } from '../../src/base/ids.ts'
 import { LIMITS } from '../../src/base/limits.ts'
+import { cancelRun } from '../../src/runs/cancel.ts'
 import { listRuns } from '../../src/runs/run.ts'
 import { sendMessage } from '../../src/runs/send.ts'
 import {
@@ -15,11 +16,16 @@ import {
   turnStopped,
 } from '../../src/sessions/events.ts'
 import type { Heard, Stop } from '../../src/sessions/events.ts'
+import { sessionLost } from '../../src/sessions/lost.ts'
 import { findSession } from '../../src/sessions/session.ts'
-import { sessionsToWake } from '../../src/sessions/wake.ts'
+import { familyEvents, threadFamily } from '../../src/sessions/tree.ts'
+import { claimWake, countWakes, sessionsToWake } from '../../src/sessions/wake.ts'
 import type { Store } from '../../src/store/store.ts'
+import { FakeClock } from '../../src/testing/fake-clock.ts'
 import { acceptMessage } from '../../src/threads/accept.ts'
+import { acknowledgeDelivery, leaseMessages } from '../../src/threads/delivery.ts'
 import { messagesOf, pendingMessages } from '../../src/threads/message.ts'
+import { removeThread } from '../../src/threads/remove.ts'
 import { findThread, openThread } from '../../src/threads/thread.ts'
 import { engines } from '../support/engines.ts'
 import { assertInvariants } from '../support/invariants.ts'
@@ -74,6 +80,21 @@ describe.each(engines)('a session on $name', (engine) => {
     expect(await store.apply(turnStopped, heard(), end)).toMatchObject({ kind: 'stop' })
     expect(await store.read(listRuns, { limit: 5 })).toMatchObject([
       { state: 'succeeded', result: { text: 'end of p1' } },
+    ])
+    await assertInvariants(store)
+  })
+
+  test('a turn that was cancelled ends with its client, as cancelled, and the next one begins [runs/cancel-is-final]', async () => {
+    const store = await open()
+    await store.apply(turnBegun, heard(), 'p1')
+    const [turn] = await store.read(listRuns, { limit: 5 })
+    expect(await store.apply(cancelRun, turn!.id, { by: 'ann' })).toMatchObject({ kind: 'requested' })
+    await store.apply(turnStopped, heard(), stop('p1'))
+    await store.apply(turnBegun, heard(), 'p2')
+    const states = (await store.read(listRuns, { limit: 5 })).map(({ state, result }) => [state, result])
+    expect(states).toEqual([
+      ['running', null],
+      ['cancelled', null],
     ])
     await assertInvariants(store)
   })
@@ -248,7 +269,7 @@ describe.each(engines)('a session on $name', (engine) => {
     const store = await open()
     const nested = heard('s2', { startedFrom: OWN, process: { pid: 8 } })
     await store.apply(turnBegun, nested, 'p1')
-    const late = stop('p1')
+    const late = stop('p1', { isUnanswered: true })
     await store.apply(turnBegun, nested, 'p2')
     await store.apply(turnStopped, nested, late)
     await store.apply(turnStopped, nested, late)
@@ -279,6 +300,94 @@ describe.each(engines)('a session on $name', (engine) => {
     expect(await store.read(sessionsToWake, 10)).toEqual([])
     await tell(store, 'b')
     expect(await store.read(sessionsToWake, 10)).toMatchObject([{ id: 'claude:s1' }])
+  })
+
+  test('one of several who would wake a session does, and what brought nothing is counted [M11]', async () => {
+    const clock = new FakeClock()
+    const database = await engine.database()
+    const store = await database.open({ clock })
+    await store.apply(sessionStarted, heard(), 'startup')
+    await tell(store, 'a')
+    const claims = await Promise.all(Array.from({ length: 5 }, () => store.apply(claimWake, 'claude:s1')))
+    expect(claims.filter((claim) => claim !== undefined)).toHaveLength(1)
+    expect(await store.read(sessionsToWake, 10)).toEqual([])
+    await store.apply(turnBegun, heard(), 'p1')
+    expect(await store.apply(claimWake, 'claude:s1')).toBeUndefined()
+    await store.apply(turnStopped, heard(), stop('p1'))
+    await store.apply(turnStopped, heard(), stop('p1', { isActive: true }))
+    expect(await store.read(countWakes)).toEqual({ wakes: 1, vain: 0 })
+    await tell(store, 'b')
+    await store.apply(claimWake, 'claude:s1')
+    await store.apply(turnBegun, heard(), 'p2')
+    // Taken by the model itself, in its turn: not in vain.
+    const by = { kind: 'hand' } as const
+    await store.apply(leaseMessages, { id: 'own', threadId: OWN, by, limit: 5, bytes: 1_000 })
+    await store.apply(acknowledgeDelivery, 'own')
+    await store.apply(turnStopped, heard(), stop('p2'))
+    expect(await store.read(countWakes)).toEqual({ wakes: 2, vain: 0 })
+    await tell(store, 'c')
+    await store.apply(claimWake, 'claude:s1')
+    clock.step(LIMITS.wakeAgainMs)
+    expect(await store.read(sessionsToWake, 10)).toHaveLength(1)
+    await store.apply(claimWake, 'claude:s1')
+    expect(await store.read(countWakes)).toEqual({ wakes: 4, vain: 1 })
+  })
+
+  test('of sessions that were started in one pane the outermost is woken', async () => {
+    const store = await open()
+    const wake = { kind: 'tmux', socket: '/tmp/s', pane: '%1' } as const
+    await store.apply(sessionStarted, heard('s1', { wake }), 'startup')
+    await store.apply(sessionStarted, heard('s2', { wake, process: { pid: 8 }, startedFrom: OWN }), 'startup')
+    await tell(store, 'a')
+    await tell(store, 'b', 'claude-s2' as ThreadId)
+    expect(await store.read(sessionsToWake, 10)).toMatchObject([{ id: 'claude:s1' }])
+  })
+
+  test('a session whose process is gone has ended, unless it went on in another process meanwhile', async () => {
+    const store = await open()
+    await store.apply(turnBegun, heard(), 'p1')
+    await tell(store, 'a')
+    await store.apply(turnStopped, heard(), stop('p1'))
+    expect(await store.apply(sessionLost, 'claude:s1', { pid: 6 })).toBeUndefined()
+    expect(await store.apply(sessionLost, 'claude:s1', { pid: 7 })).toMatchObject({ state: 'ended' })
+    expect(await store.apply(sessionLost, 'claude:s1', { pid: 7 })).toBeUndefined()
+    expect(keys(await store.read(pendingMessages, OWN, 10))).toEqual(['a'])
+    expect(await store.read(listRuns, { limit: 5 })).toMatchObject([{ state: 'failed', code: 'killed' }])
+    await assertInvariants(store)
+  })
+
+  test('a session whose thread was removed goes on in a new generation of it [M14]', async () => {
+    const store = await open()
+    await tell(store, 'a')
+    expect(await store.apply(removeThread, OWN)).toMatchObject({ kind: 'removed', deadLetters: 1 })
+    await store.apply(sessionEnded, heard(), 'logout')
+    expect(await store.read(findThread, OWN)).toMatchObject({ state: 'removed' })
+    await store.apply(turnBegun, heard(), 'p1')
+    expect(await store.read(findThread, OWN)).toMatchObject({ state: 'open', generation: 2 })
+    expect(await store.read(findSession, 'claude:s1')).toMatchObject({ state: 'busy', generation: 2, endedAt: null })
+    expect(await store.apply(turnStopped, heard(), stop('p1'))).toMatchObject({ kind: 'stop' })
+    await assertInvariants(store)
+  })
+
+  test('a thread is drawn with those below it, and what happened to them can be followed', async () => {
+    const store = await open()
+    const child = await submitted(store, { parentThreadId: OWN })
+    await store.apply(sessionStarted, heard('s2', { startedFrom: OWN, process: { pid: 8 } }), 'startup')
+    await submitted(store, { parentThreadId: 'claude-s2' as ThreadId, threadId: 'grandchild' as ThreadId })
+    await submitted(store)
+    await tell(store, 'a')
+    const family = await store.read(threadFamily, OWN, 10)
+    expect(family.map(({ id, pending, sessionState, runState }) => [id, pending, sessionState ?? runState])).toEqual([
+      [OWN, 1, 'idle'],
+      [child.threadId, 0, 'queued'],
+      ['claude-s2', 0, 'idle'],
+      ['grandchild', 0, 'queued'],
+    ])
+    const all = await store.read(familyEvents, OWN, true, 0, 100)
+    expect(new Set(all.events.map(({ threadId }) => threadId))).toEqual(new Set(family.map(({ id }) => id)))
+    const own = await store.read(familyEvents, OWN, false, 0, 100)
+    expect(new Set(own.events.map(({ threadId }) => threadId))).toEqual(new Set([OWN]))
+    expect(await store.read(familyEvents, OWN, true, all.seq, 100)).toEqual({ events: [], seq: all.seq })
   })
 
   test('a message that is sent to a session waits in its inbox and starts no run of ours', async () => {

@@ -11,11 +11,15 @@ import {
   turnStopped,
 } from '../../src/sessions/events.ts'
 import type { Heard, Stop } from '../../src/sessions/events.ts'
+import { sessionLost } from '../../src/sessions/lost.ts'
+import { claimWake } from '../../src/sessions/wake.ts'
+import { recordUnreadable } from '../../src/sessions/unreadable.ts'
 import { acceptMessage } from '../../src/threads/accept.ts'
 import type { NewMessage } from '../../src/threads/accept.ts'
-import { purgeDead, retryDead, tryHeld } from '../../src/threads/dead-letter.ts'
+import { buryUntaken, purgeDead, retryDead, tryHeld } from '../../src/threads/dead-letter.ts'
 import { acknowledgeDelivery, giveBackDelivery, leaseMessages } from '../../src/threads/delivery.ts'
 import { removeThread, stopThread } from '../../src/threads/remove.ts'
+import { forgetMessages } from '../../src/threads/retention.ts'
 import { openThread } from '../../src/threads/thread.ts'
 import { scenario } from './scenario.ts'
 import type { Scenario, World } from './scenario.ts'
@@ -101,6 +105,26 @@ const messages: readonly Scenario[] = [
     await world.store.apply(removeThread, INBOX)
     return [{ olderThanMs: 0 }]
   }),
+  scenario({ giveBackDelivery }, 'a "waiting" that a newer one has overtaken', async (world) => {
+    await withInbox(world)
+    await world.store.apply(leaseMessages, delivery)
+    world.clock.step(1_000)
+    await world.store.apply(acceptMessage, message('w2', { kind: 'waiting' }))
+    return [delivery.id]
+  }),
+  scenario({ buryUntaken }, 'what waited for longer than it may', async (world) => {
+    await withInbox(world)
+    world.clock.step(LIMITS.messagesWaitMs)
+    return [10]
+  }),
+  scenario({ forgetMessages }, 'what was seen long ago', async (world) => {
+    await withInbox(world)
+    await world.store.apply(acceptMessage, message('long', { body: { summary: 'x'.repeat(LIMITS.messageBytes + 1) } }))
+    await world.store.apply(leaseMessages, delivery)
+    await world.store.apply(acknowledgeDelivery, delivery.id)
+    world.clock.step(LIMITS.messagesKeptMs)
+    return [10]
+  }),
   scenario({ removeThread }, 'a thread with messages, one of them taken', async (world) => {
     await withInbox(world)
     await world.store.apply(leaseMessages, { ...delivery, limit: 1 })
@@ -167,6 +191,32 @@ const sessions: readonly Scenario[] = [
     await inTurn(world)
     return [heard, 'may I?', 'w1', newMessageId(random)]
   }),
+  scenario({ sessionLost }, 'with messages in its hand', async (world) => {
+    await inTurn(world)
+    await world.store.apply(acceptMessage, message('own', { threadId: SESSION }))
+    await world.store.apply(turnStopped, heard, stop(1))
+    return ['claude:nested', { pid: 7 }]
+  }),
+  scenario({ claimWake }, 'an idle session with a message', async (world) => {
+    await withInbox(world)
+    await world.store.apply(sessionStarted, heard, 'startup')
+    await world.store.apply(acceptMessage, message('own', { threadId: SESSION }))
+    return ['claude:nested']
+  }),
+  scenario({ turnBegun }, 'of a session whose thread was removed', async (world) => {
+    await withInbox(world)
+    await world.store.apply(sessionStarted, heard, 'startup')
+    await world.store.apply(removeThread, SESSION)
+    return [heard, 'p1']
+  }),
+  scenario({ turnStopped }, 'late, from the spool, when the session has gone on', async (world) => {
+    await inTurn(world)
+    await world.store.apply(turnBegun, { ...heard, ordinal: 9 }, 'p2')
+    return [heard, { ...stop(1), isUnanswered: true }]
+  }),
+  scenario({ recordUnreadable }, 'something that nobody understands', async () => [
+    { id: 'u1', client: 'claude', why: 'it is not JSON', bytes: 3, beginning: '{{{' } as const,
+  ]),
   scenario({ sessionEnded }, 'in the middle of a turn', async (world) => {
     await inTurn(world)
     return [heard, 'logout']

@@ -46,6 +46,9 @@ const VIOLATIONS: Record<string, Sql> = {
     select id, state as detail from messages
     where state = 'leased' and (delivery_id is null or leased_by is null or leased_at is null)
       or state = 'pending' and delivery_id is not null`,
+  'of a child that waits for something, at most one such message waits': sql`
+    select thread_id as id, from_thread as detail from messages where kind = 'waiting' and state = 'pending'
+    group by thread_id, from_thread having count(*) > 1`,
   'a dead letter has a reason, and no other has one but what was replaced': sql`
     select id, state as detail from messages where (state in ('dead', 'replaced')) <> (reason is not null)`,
   'a completion says how the run ended': sql`

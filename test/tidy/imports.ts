@@ -41,8 +41,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   library: ['base', 'store', ...NOUNS, 'loop', 'model', 'workers', 'config', 'define', 'processes', 'runtime.ts'],
 
   // Doors: no rules of their own, and no SQL (below).
-  server: ['base', 'store', ...NOUNS, 'runtime.ts'],
-  hooks: ['base', 'store', ...NOUNS, 'runtime.ts'],
+  server: ['base', 'store', ...NOUNS, 'runtime.ts', 'hooks'],
+  hooks: ['base', 'store', ...NOUNS, 'processes', 'runtime.ts'],
   mcp: ['base', 'store', ...NOUNS, 'runtime.ts'],
   cli: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'workers', 'config', 'runtime.ts', 'server', 'hooks', 'mcp'],
 

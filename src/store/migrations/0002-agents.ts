@@ -10,6 +10,9 @@ export const agents: Migration = {
 const waiting = (d: Dialect) => [
   `alter table runs add column resume_at ${d.integer}`,
   `alter table runs add column kind text not null default 'command' check (kind in ('command', 'agent', 'observed'))`,
+  // What a session does in its client is not ours to order: its turns may lie beside each other, and beside a command.
+  `drop index runs_one_active`,
+  `create unique index runs_one_active on runs (thread_id) where state in ('running', 'parked') and kind <> 'observed'`,
   // The run that started this one by delegation or from one of its processes, and how far it waits for it.
   `alter table runs add column parent_run_id ${d.key}`,
   `alter table runs add column parent_mode text check (parent_mode in ('wait', 'background', 'detached'))`,

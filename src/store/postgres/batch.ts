@@ -74,11 +74,15 @@ export async function performBatch(
   if (members.every(({ single }) => single) && ports.probe === undefined) return performSingles(drives, ports)
   let { opening } = ports
   let changes = 0
+  const holders = new Map<string, Drive>()
   for (let open = unfinished(drives); open.length > 0; open = unfinished(open)) {
-    const answers = await sendRound(open, opening, ports)
+    const ready = open.filter((drive) => mayGo(drive, holders))
+    // Two of them wait for each other: as in the database itself, they are told apart by running again, one by one.
+    if (ready.length === 0) throw new Error('members of a batch wait for each other')
+    const answers = await sendRound(ready, opening, ports)
     opening = []
     changes += answers.reduce((sum, answer) => sum + answer.changes, 0)
-    open.forEach((drive, index) => drive.advance(answers[index]!))
+    ready.forEach((drive, index) => drive.advance(answers[index]!))
   }
   const values = drives.map(({ value }) => value)
   const deferred = drives.flatMap((drive) => drive.deferred)
@@ -95,6 +99,16 @@ export async function performBatch(
 export interface Performed {
   readonly values: readonly unknown[]
   readonly changed: boolean
+}
+
+/** A row lock keeps other transactions out, and no member of this one: for those it is kept here. */
+function mayGo(drive: Drive, holders: Map<string, Drive>): boolean {
+  const lock = drive.next?.lock
+  if (lock === undefined) return true
+  const holder = holders.get(lock)
+  if (holder !== undefined && holder !== drive && holder.next !== undefined) return false
+  holders.set(lock, drive)
+  return true
 }
 
 const unfinished = (drives: readonly Drive[]) => drives.filter((drive) => drive.next !== undefined)

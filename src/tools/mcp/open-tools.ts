@@ -150,7 +150,7 @@ function acceptedTool(server: string, { definition, digest }: Seen, { servers, w
 const refusing = (tool: Tool, why: string): Tool => ({
   ...tool,
   validate: (input) => ({ input }),
-  perform: () => Promise.resolve({ kind: 'failed', error: why }),
+  perform: () => Promise.resolve({ kind: 'failed', error: why, unbegun: true }),
 })
 
 function unseen(server: string, name: string, { digest }: Seen, ports: McpPorts): Tool {

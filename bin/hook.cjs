@@ -1,0 +1,429 @@
+/*
+ * What Claude Code, Codex and Gemini CLI start at each of their events: `node hook.cjs claude`, with the event on standard
+ * input. It hands the event to the daemon; without one it works on the store itself; when even that fails it leaves a record
+ * in the spool. It never keeps its client waiting for long, and blocks it only when there is something in the inbox.
+ *
+ * A client waits for this program at the end of every turn, so it loads nothing but what Node has in it already: importing
+ * the real program takes four times as long as starting Node. bench/hooks measures it.
+ */
+'use strict'
+
+const fs = require('node:fs')
+const path = require('node:path')
+
+const CLIENTS = ['claude', 'codex', 'gemini']
+/** As LIMITS.hookBytes: what is longer is not an event. */
+const MOST_BYTES = 4 * 1024 * 1024
+/** As LIMITS.spoolRecords. */
+const MOST_RECORDS = 10_000
+/** What a client waits at most. Claude Code and Codex give the end of a session about a second. */
+const WHOLE_MS = 5_000
+const WHOLE_MS_AT_END = 900
+/** The shares of it after which the daemon, and then the store, is given up. */
+const DAEMON_SHARE = 0.4
+const STORE_SHARE = 0.9
+const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
+/** Between a client and its hook: a shell, a launcher, whatever somebody put around it. */
+const MOST_LEVELS = 6
+const SHELLS = /^(sh|bash|dash|zsh|fish|ksh|ash|env|timeout)$/
+/** A clone runs its sources, an installed package its build. */
+const PROGRAMS = ['src/hooks/program.ts', 'dist/hooks/program.js']
+
+/** Returns the exit code: 0, or 1 when something could not be kept or only in the spool. Never 2: that would block. */
+async function main(argv, env = process.env) {
+  const startedAt = monotonicMs()
+  const call = readArguments(argv, env)
+  if (call === undefined) return complain('say for whom: hook.cjs claude, codex or gemini')
+  const said = call.argument === undefined ? await readInput(WHOLE_MS) : wholeText(Buffer.from(call.argument))
+  const fields = parsed(said.input)
+  const told = describe(call, said, fields, env)
+  const wholeMs = fields?.hook_event_name === 'SessionEnd' ? WHOLE_MS_AT_END : WHOLE_MS
+  const left = (share) => wholeMs * share - (monotonicMs() - startedAt)
+  const { answer, trouble } = await hand(call, told, left, env)
+  if (fields?.hook_event_name === 'SessionStart') setUpSession(call, told, fields, answer, env)
+  if (answer !== undefined) return (await show(call, told, answer)) ? 0 : 1
+  return complain(keepInSpool(call, told, trouble))
+}
+
+/** Not `performance`: its module is loaded when it is first used. */
+function monotonicMs() {
+  return Number(process.hrtime.bigint() / 1_000n) / 1_000
+}
+
+function complain(sentence) {
+  fs.writeSync(2, `holdfast: ${sentence}\n`)
+  return 1
+}
+
+/** `hook.cjs CLIENT [--home DIR] [--store URL] [--start-daemon] [JSON]`; unknown flags are for others to know it by. */
+function readArguments(argv, env) {
+  const words = [...argv]
+  const client = words.shift()
+  if (!CLIENTS.includes(client)) return undefined
+  const flags = {}
+  let argument
+  while (words.length > 0) {
+    const word = words.shift()
+    if (word === '--home' || word === '--store') flags[word.slice(2)] = words.shift()
+    else if (word === '--start-daemon') flags.startDaemon = true
+    else if (!word.startsWith('--')) argument = word
+  }
+  const home = path.resolve(flags.home || env.HOLDFAST_HOME || defaultHome(env))
+  return {
+    client,
+    argument,
+    home,
+    store: flags.store || env.HOLDFAST_STORE || undefined,
+    startDaemon: flags.startDaemon,
+  }
+}
+
+function defaultHome(env) {
+  return path.join(env.XDG_STATE_HOME || path.join(env.HOME || '/', '.local', 'state'), 'holdfast')
+}
+
+/** All that comes, up to the limit; of more only the beginning, and how much it was. */
+function readInput(ms) {
+  return new Promise((resolve) => {
+    const chunks = []
+    const buffer = Buffer.allocUnsafe(64 * 1024)
+    let bytes = 0
+    const done = () => {
+      clearTimeout(timer)
+      const all = Buffer.concat(chunks)
+      resolve(bytes > MOST_BYTES ? { input: all.subarray(0, 1_000).toString(), bytes } : wholeText(all))
+    }
+    const timer = setTimeout(done, ms)
+    const next = () => fs.read(0, buffer, 0, buffer.length, null, take)
+    const take = (error, count) => {
+      if (error?.code === 'EAGAIN') return void setTimeout(next, 5)
+      if (error !== null || count === 0) return done()
+      bytes += count
+      if (bytes <= MOST_BYTES) chunks.push(Buffer.from(buffer.subarray(0, count)))
+      next()
+    }
+    next()
+  })
+}
+
+const wholeText = (all) => ({ input: all.toString(), bytes: all.length })
+
+function parsed(text) {
+  try {
+    const value = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The record that goes to the daemon, to the store, into the spool: see src/hooks/told.ts. */
+function describe(call, { input, bytes }, fields, env) {
+  const note = takeNumber(call, fields)
+  const [socket] = (env.TMUX ?? '').split(',')
+  return {
+    id: `${Date.now()}-${process.pid}`,
+    client: call.client,
+    input,
+    bytes,
+    ...note,
+    process: clientProcess(call.client, env),
+    ...(env.HOLDFAST_THREAD ? { startedFrom: env.HOLDFAST_THREAD } : {}),
+    ...(socket && env.TMUX_PANE ? { tmux: { socket, pane: env.TMUX_PANE } } : {}),
+  }
+}
+
+function noteFile({ client, home }, sessionId) {
+  return path.join(home, 'hooks', 'sessions', `${client}-${sessionId}.json`)
+}
+
+/**
+ * Each event of a session gets a number before anybody is told, so that it can be told twice and counts once. A session's
+ * events come one after the other; where a note is lost, the clock begins above whatever it had.
+ */
+function takeNumber(call, fields) {
+  const sessionId = fields?.session_id
+  if (typeof sessionId !== 'string' || !SESSION_ID.test(sessionId)) return {}
+  const file = noteFile(call, sessionId)
+  const note = readJson(file)
+  const ordinal = Number.isSafeInteger(note?.ordinal) ? note.ordinal + 1 : Date.now()
+  const shown = typeof note?.shown === 'string' ? note.shown : null
+  try {
+    writeNote(file, { ordinal, shown })
+  } catch {
+    // A full disk: the store will say so, and a number from the clock is as good.
+    return { ordinal: Math.max(ordinal, Date.now()), shown }
+  }
+  return { ordinal, shown }
+}
+
+function readJson(file) {
+  try {
+    return JSON.parse(fs.readFileSync(file, 'utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+function writeNote(file, note) {
+  const temporary = `${file}.${process.pid}.tmp`
+  const write = () => fs.writeFileSync(temporary, JSON.stringify(note), { mode: 0o600 })
+  try {
+    write()
+  } catch (error) {
+    if (error.code !== 'ENOENT') throw error
+    makeFolder(path.dirname(file))
+    write()
+  }
+  fs.renameSync(temporary, file)
+}
+
+/** Not the recursive form of Node: where nothing can be made, as in /proc, it never ends. */
+function makeFolder(folder) {
+  try {
+    fs.mkdirSync(folder, { mode: 0o700 })
+  } catch (error) {
+    if (error.code === 'EEXIST') return
+    const parent = path.dirname(folder)
+    if (error.code !== 'ENOENT' || parent === folder || fs.existsSync(parent)) throw error
+    makeFolder(parent)
+    fs.mkdirSync(folder, { mode: 0o700 })
+  }
+}
+
+/** Claude says who it is. Of the others it is the process of that name above us, or the first that is no shell. */
+function clientProcess(client, env) {
+  const own = client === 'claude' ? Number(env.CLAUDE_PID) : Number.NaN
+  try {
+    const row = Number.isSafeInteger(own) && own > 1 ? statOf(own) : clientAbove(client)
+    const boot = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()
+    return { pid: row.pid, startTime: row.startTime, boot, pidNamespace: fs.readlinkSync('/proc/self/ns/pid') }
+  } catch {
+    return { pid: Number.isSafeInteger(own) ? own : process.ppid }
+  }
+}
+
+function clientAbove(client) {
+  const above = [statOf(process.ppid)]
+  while (above.length < MOST_LEVELS && above.at(-1).parent > 1) above.push(statOf(above.at(-1).parent))
+  return above.find(({ name }) => name.startsWith(client)) ?? above.find(({ name }) => !SHELLS.test(name)) ?? above[0]
+}
+
+function statOf(pid) {
+  const text = fs.readFileSync(`/proc/${pid}/stat`, 'latin1')
+  const [open, close] = [text.indexOf('('), text.lastIndexOf(')')]
+  const rest = text.slice(close + 2).split(' ')
+  return { pid, name: text.slice(open + 1, close), parent: Number(rest[1]), startTime: Number(rest[19]) }
+}
+
+/** The daemon, else the store. */
+async function hand(call, told, left, env) {
+  const { daemon, trouble } = await askDaemon(call, told, left(DAEMON_SHARE), env)
+  if (daemon !== undefined) return { answer: daemon }
+  try {
+    const { hearDirectly } = await program()
+    const answer = await within(left(STORE_SHARE), hearDirectly({ home: call.home, store: call.store }, told))
+    return { answer }
+  } catch (error) {
+    return { trouble: [trouble, error.message].filter(Boolean).join('; ') }
+  }
+}
+
+async function program() {
+  const entry = PROGRAMS.map((name) => path.join(__dirname, '..', name)).find((file) => fs.existsSync(file))
+  if (entry === undefined) throw new Error('the program is not installed completely')
+  require('node:module').enableCompileCache?.()
+  return import(require('node:url').pathToFileURL(entry).href)
+}
+
+function within(ms, promise) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error('the store took too long')), Math.max(ms, 0))
+    promise.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}
+
+/** HTTP by hand: `node:http` alone takes longer to load than Node takes to start. */
+async function askDaemon(call, told, ms, env) {
+  const place = env.HOLDFAST_URL ? { url: env.HOLDFAST_URL } : readJson(path.join(call.home, 'daemon.json'))
+  const address = /^http:\/\/(127\.0\.0\.1|localhost):(\d{1,5})\/?$/.exec(place?.url ?? '')
+  if (address === null) return {}
+  try {
+    const token = env.HOLDFAST_TOKEN || fs.readFileSync(path.join(call.home, 'token'), 'utf8').trim()
+    const instance = isAlive(place) ? undefined : place.instance
+    const speak = { host: address[1], port: Number(address[2]), instance, token }
+    return { daemon: await exchange(speak, told, ms) }
+  } catch (error) {
+    return { trouble: `the daemon did not answer: ${error.message}` }
+  }
+}
+
+/**
+ * After a crash another program may have the daemon's port, and must not see the token. As long as the process lives that
+ * noted the port, it is the daemon's.
+ */
+function isAlive({ pid, startTime }) {
+  try {
+    return startTime !== undefined && statOf(pid).startTime === startTime
+  } catch {
+    return false
+  }
+}
+
+/** Where that cannot be seen: first who is there, then the event, on one connection. */
+function exchange({ host, port, instance, token }, told, ms) {
+  const { connect } = require('node:net')
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port })
+    const give = (settle, value) => {
+      clearTimeout(timer)
+      socket.destroy()
+      settle(value)
+    }
+    const timer = setTimeout(() => give(reject, new Error('it took too long')), Math.max(ms, 0))
+    const ask = (head, body = '') =>
+      socket.write(
+        `${head} HTTP/1.1\r\nHost: ${host}:${port}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${
+          body === '' ? '' : `Content-Type: application/json\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n`
+        }\r\n${body}`,
+      )
+    let received = Buffer.alloc(0)
+    let met = instance === undefined
+    socket.on('connect', () => (met ? ask('POST /api/v1/hooks', JSON.stringify(told)) : ask('GET /api/v1/health')))
+    socket.on('data', (chunk) => {
+      received = Buffer.concat([received, chunk])
+      const response = readResponse(received)
+      if (response === undefined) return
+      received = received.subarray(response.length)
+      if (response.status !== 200) return give(reject, new Error(`it said ${response.status}`))
+      if (met) return give(resolve, JSON.parse(response.body))
+      if (JSON.parse(response.body).instance !== instance)
+        return give(reject, new Error('another program has its port'))
+      met = true
+      ask('POST /api/v1/hooks', JSON.stringify(told))
+    })
+    socket.on('error', (error) => give(reject, error))
+    socket.on('close', () => give(reject, new Error('it hung up')))
+  })
+}
+
+/** Undefined until it is there as a whole. */
+function readResponse(received) {
+  const end = received.indexOf('\r\n\r\n')
+  if (end === -1) return undefined
+  const head = received.subarray(0, end).toString('latin1')
+  const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1])
+  const size = /^content-length: *(\d+)\r?$/im.exec(head)?.[1]
+  if (size !== undefined) {
+    const length = end + 4 + Number(size)
+    return received.length < length
+      ? undefined
+      : { status, length, body: received.subarray(end + 4, length).toString() }
+  }
+  if (/^transfer-encoding: *chunked\r?$/im.test(head)) return readChunks(received, end + 4, status)
+  throw new Error('it answers in a way that is not understood')
+}
+
+function readChunks(received, start, status) {
+  const parts = []
+  for (let at = start; ;) {
+    const line = received.indexOf('\r\n', at)
+    if (line === -1) return undefined
+    const size = Number.parseInt(received.subarray(at, line).toString('latin1'), 16)
+    const next = line + 2 + size + 2
+    if (Number.isNaN(size) || received.length < next) return undefined
+    if (size === 0) return { status, length: next, body: Buffer.concat(parts).toString() }
+    parts.push(received.subarray(line + 2, line + 2 + size))
+    at = next
+  }
+}
+
+/** What the session starts is to know whose child it is. Its own run changes from turn to turn, so none is named. */
+function setUpSession(call, told, fields, answer, env) {
+  const threadId = answer?.threadId ?? (told.ordinal === undefined ? undefined : `${call.client}-${fields.session_id}`)
+  const lines = [
+    ...(threadId === undefined ? [] : [`export HOLDFAST_THREAD=${quoted(threadId)}`, 'unset HOLDFAST_RUN']),
+    `export HOLDFAST_HOME=${quoted(call.home)}`,
+    ...(call.store === undefined ? [] : [`export HOLDFAST_STORE=${quoted(call.store)}`]),
+  ]
+  if (call.client === 'claude' && env.CLAUDE_ENV_FILE) {
+    try {
+      fs.appendFileSync(env.CLAUDE_ENV_FILE, `${lines.join('\n')}\n`)
+    } catch (error) {
+      complain(`what the session starts will not know its thread: ${error.message}`)
+    }
+  }
+  if (call.startDaemon === true) startDaemon(call)
+}
+
+const quoted = (word) => `'${word.replaceAll("'", `'\\''`)}'`
+
+/** A second daemon of a home folder refuses by itself. */
+function startDaemon({ home, store }) {
+  if (readJson(path.join(home, 'daemon.json')) !== undefined) return
+  const launcher = path.join(__dirname, 'holdfast')
+  const args = [launcher, '--home', home, ...(store === undefined ? [] : ['--store', store]), 'up']
+  const { spawn } = require('node:child_process')
+  spawn(process.execPath, args, { detached: true, stdio: 'ignore', cwd: home })
+    .on('error', () => {})
+    .unref()
+}
+
+/** Noted after the client has it: what it was not given must come again. */
+async function show(call, told, { output, deliveryId }) {
+  if (output === '') return true
+  const isGiven = await new Promise((resolve) => {
+    process.stdout.on('error', () => resolve(false))
+    process.stdout.write(output, (error) => resolve(error == null))
+  })
+  if (!isGiven || deliveryId === undefined || told.ordinal === undefined) return isGiven
+  try {
+    writeNote(noteFile(call, parsed(told.input).session_id), { ordinal: told.ordinal, shown: deliveryId })
+  } catch (error) {
+    complain(`it will be given these messages again: ${error.message}`)
+  }
+  return true
+}
+
+let spooled = 0
+
+/** Synced, under its last name only when it is whole: the next hook or the daemon takes it up, once. */
+function keepInSpool(call, told, trouble) {
+  const folder = path.join(call.home, 'spool')
+  try {
+    makeFolder(folder)
+    if (fs.readdirSync(folder).length >= MOST_RECORDS)
+      throw new Error(`there are ${MOST_RECORDS} records in it already`)
+    const name = `${String(Date.now()).padStart(15, '0')}-${process.pid}-${(spooled += 1)}`
+    const temporary = path.join(folder, `.${name}.tmp`)
+    const file = fs.openSync(temporary, 'wx', 0o600)
+    try {
+      fs.writeFileSync(file, JSON.stringify(told))
+      fs.fsyncSync(file)
+    } finally {
+      fs.closeSync(file)
+    }
+    fs.renameSync(temporary, path.join(folder, `${name}.json`))
+    syncFolder(folder)
+    return `the event is kept in ${folder} until the store can be reached (${trouble})`
+  } catch (error) {
+    return `the event is LOST: it could be kept neither in the store (${trouble}) nor in ${folder} (${error.message})`
+  }
+}
+
+function syncFolder(folder) {
+  const handle = fs.openSync(folder, 'r')
+  try {
+    fs.fsyncSync(handle)
+  } finally {
+    fs.closeSync(handle)
+  }
+}
+
+module.exports = { main }
+
+if (require.main === module) {
+  process.on('uncaughtException', (error) => process.exit(complain(`the hook failed: ${error.message}`)))
+  // Nothing that is still open may keep the client waiting.
+  void main(process.argv.slice(2)).then((code) => process.exit(code))
+}

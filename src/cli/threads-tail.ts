@@ -1,0 +1,41 @@
+import { LIMITS } from '../base/limits.ts'
+import type { Event } from '../events/event.ts'
+import { viewEvent } from '../runs/view.ts'
+import { familyEvents } from '../sessions/tree.ts'
+import type { Context } from './context.ts'
+import { EXIT } from './exit-code.ts'
+import { visible } from './output.ts'
+import { threadOrSelf } from './self.ts'
+import { nextChange } from './wait.ts'
+
+export interface TailFlags {
+  readonly children?: boolean
+  readonly after: number
+  readonly follow: boolean
+}
+
+const PAGE = 1_000
+
+/** What happens to a thread and to those below it, as it happens, until the reader has had enough. */
+export async function tail(context: Context, given: string, flags: TailFlags): Promise<number> {
+  const { runtime, output } = context
+  const { id } = await threadOrSelf(context, given)
+  const reader = new AbortController()
+  process.stdout.on('error', () => reader.abort())
+  for (let after = flags.after; !reader.signal.aborted;) {
+    const changed = nextChange(runtime, LIMITS.changePollMs * 2)
+    const { events, seq } = await runtime.store.read(familyEvents, id, flags.children === true, after, PAGE)
+    for (const event of events)
+      process.stdout.write(`${output.json ? JSON.stringify(viewEvent(event)) : lineOf(event)}\n`)
+    after = seq
+    if (events.length === PAGE) changed.forget()
+    else if (!flags.follow) return (changed.forget(), EXIT.done)
+    await changed.heard
+  }
+  return EXIT.done
+}
+
+const lineOf = ({ seq, at, type, threadId, runId, data }: Event) =>
+  visible(
+    `${String(seq).padStart(6)}  ${new Date(at).toISOString()}  ${type.padEnd(20)} ${threadId ?? ''} ${runId ?? ''}  ${JSON.stringify(data)}`,
+  )

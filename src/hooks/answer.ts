@@ -1,0 +1,40 @@
+import type { ThreadId } from '../base/ids.ts'
+import type { Client } from '../sessions/session.ts'
+import type { Delivery } from '../threads/delivery.ts'
+import { messageText } from '../threads/message-text.ts'
+
+/** What the hook's command does with what it told. */
+export interface HookAnswer {
+  /** What the client reads on standard output. Empty: nothing is written. */
+  readonly output: string
+  /** What is in it, to be noted once the client has it. */
+  readonly deliveryId?: string
+  /** The session's thread, for the environment of what it starts. */
+  readonly threadId?: ThreadId
+}
+
+export const NO_ANSWER: HookAnswer = { output: '' }
+
+const count = (messages: number) => (messages === 1 ? '1 message' : `${messages} messages`)
+
+/** What a model is given to read at the end of its turn. */
+export function deliveryText({ messages, remaining }: Pick<Delivery, 'messages' | 'remaining'>): string {
+  const rest =
+    remaining === 0
+      ? ''
+      : ` ${remaining} more ${remaining === 1 ? 'is' : 'are'} waiting; the end of your next turn brings them.`
+  const opening = `${count(messages.length)} came into your inbox.${rest}`
+  return [opening, ...messages.map((message) => messageText(message))].join('\n\n')
+}
+
+/** All three clients go on when they are told to block, with the reason as what they read next. */
+export const goOn = (delivery: Delivery): string =>
+  JSON.stringify({ decision: 'block', reason: deliveryText(delivery) })
+
+/** At a session's start they are announced and not taken: nobody has asked anything yet. */
+export function announce(client: Client, waiting: number): string {
+  if (waiting === 0) return ''
+  const additionalContext = `${count(waiting)} in your Holdfast inbox; they are given to you at the end of your next turn, or now by: holdfast inbox drain self`
+  const hookSpecificOutput = { hookEventName: 'SessionStart', additionalContext }
+  return JSON.stringify(client === 'gemini' ? { hookSpecificOutput, suppressOutput: true } : { hookSpecificOutput })
+}

@@ -1,0 +1,153 @@
+import { digestOf } from '../base/canonical-json.ts'
+import type { MessageId, Randomness, ThreadId } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
+import {
+  sessionActive,
+  sessionEnded,
+  sessionStarted,
+  sessionWaiting,
+  turnBegun,
+  turnFailed,
+  turnStopped,
+} from '../sessions/events.ts'
+import type { Heard } from '../sessions/events.ts'
+import { findSession, sessionKey } from '../sessions/session.ts'
+import type { Client } from '../sessions/session.ts'
+import { recordUnreadable } from '../sessions/unreadable.ts'
+import type { Store } from '../store/store.ts'
+import { beginningOf } from '../threads/message-text.ts'
+import { pendingMessages } from '../threads/message.ts'
+import { NO_ANSWER, announce, goOn } from './answer.ts'
+import type { HookAnswer } from './answer.ts'
+import { readClaude } from './claude.ts'
+import { readCodex } from './codex.ts'
+import { Unreadable, given } from './event.ts'
+import type { Happening, HookEvent } from './event.ts'
+import { readGemini } from './gemini.ts'
+import { identityOf } from './told.ts'
+import type { Told } from './told.ts'
+import { usageOfTurn } from './usage.ts'
+
+export interface Listener {
+  readonly store: Store
+  readonly random: Randomness
+}
+
+const READERS: Readonly<Record<Client, (input: string) => HookEvent | Unreadable>> = {
+  claude: readClaude,
+  codex: readCodex,
+  gemini: readGemini,
+}
+
+/** Understands what a client's hook told, records it, and says what the client is to be answered. */
+export async function hear(listener: Listener, told: Told): Promise<HookAnswer> {
+  const event = READERS[told.client](told.input)
+  if (event instanceof Unreadable) return misheard(listener, told, event.why)
+  const isEnd = event.happening.kind === 'stopped' || event.happening.kind === 'failed'
+  const isReport = event.happening.kind === 'stopped' && event.happening.isReport === true
+  if (isEnd && !isReport && told.ordinal === undefined) {
+    return misheard(listener, told, `${event.name} has to be a command, or the end of a turn could be lost`)
+  }
+  return record(listener, told, event)
+}
+
+async function misheard(
+  { store, random }: Listener,
+  { id, client, input, bytes }: Told,
+  why: string,
+): Promise<HookAnswer> {
+  const beginning = beginningOf(input, LIMITS.misheardBytes)
+  const size = bytes ?? Buffer.byteLength(input)
+  await store.apply(recordUnreadable, { id: id ?? random.id(), client, why, bytes: size, beginning })
+  return NO_ANSWER
+}
+
+function heardOf(told: Told, { sessionId, transcript, cwd }: HookEvent): Heard {
+  const { client, ordinal, shown, tmux, startedFrom } = told
+  return {
+    client,
+    sessionId,
+    ...given({ process: identityOf(told.process), transcript, cwd, ordinal, shown }),
+    ...(startedFrom === undefined ? {} : { startedFrom: startedFrom as ThreadId }),
+    ...(tmux === undefined ? {} : { wake: { kind: 'tmux', ...tmux } }),
+  }
+}
+
+async function record(listener: Listener, told: Told, event: HookEvent): Promise<HookAnswer> {
+  const { store } = listener
+  const { happening, turn } = event
+  const heard = heardOf(told, event)
+  switch (happening.kind) {
+    case 'started':
+      return started(listener, heard, happening.source)
+    case 'begun':
+      await store.apply(turnBegun, heard, turn)
+      return NO_ANSWER
+    case 'active':
+      await active(listener, heard, happening.inTurn)
+      return NO_ANSWER
+    case 'stopped':
+      return stopped(listener, heard, { ...event, happening }, told.isReplayed === true)
+    case 'failed':
+      await store.apply(
+        turnFailed,
+        heard,
+        { ordinal: told.ordinal ?? 0, ...given({ turn }) },
+        happening.error,
+        happening.code,
+      )
+      return NO_ANSWER
+    case 'waiting':
+      await waiting(listener, heard, happening.what)
+      return NO_ANSWER
+    case 'ended':
+      await store.apply(sessionEnded, heard, happening.why)
+      return NO_ANSWER
+    case 'nothing':
+      return NO_ANSWER
+  }
+}
+
+async function started(
+  { store }: Listener,
+  heard: Heard,
+  source: Extract<Happening, { kind: 'started' }>['source'],
+): Promise<HookAnswer> {
+  const { threadId } = await store.apply(sessionStarted, heard, source)
+  const messages = await store.read(pendingMessages, threadId, LIMITS.page)
+  return { output: announce(heard.client, messages.length), threadId }
+}
+
+/** One more tool of a turn that is known to be under way changes nothing: it is not written down. */
+async function active({ store }: Listener, heard: Heard, inTurn: boolean): Promise<void> {
+  const known = await store.read(findSession, sessionKey(heard.client, heard.sessionId))
+  if (known !== undefined && known.deliveryId === null && (known.state === 'busy' || !inTurn)) return
+  await store.apply(sessionActive, heard, inTurn)
+}
+
+async function stopped(
+  { store, random }: Listener,
+  heard: Heard,
+  { turn, happening }: HookEvent & { readonly happening: Extract<Happening, { kind: 'stopped' }> },
+  isReplayed: boolean,
+): Promise<HookAnswer> {
+  const { isActive, isPaused, lastMessage, isReport = false } = happening
+  const usage = await usageOfTurn(heard, turn)
+  const stop = {
+    ordinal: isReport ? 0 : (heard.ordinal ?? 0),
+    isPaused,
+    isReport,
+    isUnanswered: isReport || isReplayed,
+    deliveryId: `dlv_${random.id()}`,
+    ...given({ turn, isActive, lastMessage, usage }),
+  }
+  const answer = await store.apply(turnStopped, heard, stop)
+  if (answer.kind === 'stop') return NO_ANSWER
+  return { output: goOn(answer.delivery), deliveryId: answer.delivery.id }
+}
+
+/** Its name is that of the event, so that one that is told again is the same. */
+async function waiting({ store, random }: Listener, heard: Heard, what: string): Promise<void> {
+  const key = `waiting:${sessionKey(heard.client, heard.sessionId)}/${heard.ordinal ?? random.id()}`
+  await store.apply(sessionWaiting, heard, what, key, `msg_${digestOf(key).slice(0, 32)}` as MessageId)
+}

@@ -1,0 +1,117 @@
+import { spawn } from 'node:child_process'
+import { existsSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import { onTestFinished } from 'vitest'
+
+import { temporaryFolder } from '../support/engines.ts'
+import type { Ended } from '../support/holdfast.ts'
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+export const HOOK = join(ROOT, 'bin', 'hook.cjs')
+export const NODE = realpathSync(process.execPath)
+
+export interface HookCall {
+  readonly home: string
+  readonly client?: 'claude' | 'codex' | 'gemini'
+  /** What the client says: a value is made JSON. */
+  readonly says: unknown
+  readonly env?: Readonly<Record<string, string>>
+  readonly args?: readonly string[]
+}
+
+/** Calls the hook's command as a client would. */
+export function callHook({ home, client = 'claude', says, env = {}, args = [] }: HookCall): Promise<Ended> {
+  const whole = {
+    PATH: process.env.PATH ?? '',
+    HOME: home,
+    HOLDFAST_HOME: home,
+    CLAUDE_PID: String(process.pid),
+    ...env,
+  }
+  return run(NODE, [HOOK, client, ...args], {
+    env: whole,
+    input: typeof says === 'string' ? says : JSON.stringify(says),
+  })
+}
+
+export interface Command {
+  readonly env: Readonly<Record<string, string>>
+  readonly input?: string
+  readonly cwd?: string
+}
+
+export function run(
+  program: string,
+  args: readonly string[],
+  { env, input = '', cwd = ROOT }: Command,
+): Promise<Ended> {
+  const child = spawn(program, args, { env, cwd, stdio: 'pipe' })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let [stdout, stderr] = ['', '']
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
+  // A hook that gives up early does not read the rest.
+  child.stdin.on('error', () => {})
+  child.stdin.end(input)
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code) => resolve({ code, stdout, stderr }))
+  })
+}
+
+export interface Said {
+  readonly session?: string
+  readonly turn?: string
+}
+
+/** What Claude Code says at an event. */
+export const says = (event: string, more: object = {}, { session = 's1', turn = 'p1' }: Said = {}) => ({
+  session_id: session,
+  prompt_id: turn,
+  hook_event_name: event,
+  transcript_path: '/nowhere/transcript.jsonl',
+  cwd: '/',
+  ...more,
+})
+
+export const stopSays = (words: string, more: object = {}, said: Said = {}) =>
+  says(
+    'Stop',
+    {
+      stop_hook_active: false,
+      last_assistant_message: words,
+      background_tasks: [],
+      session_crons: [],
+      ...more,
+    },
+    said,
+  )
+
+/** A client that scripts/real-clients.sh has installed. */
+export function realClient(name: 'claude' | 'codex' | 'gemini'): string | undefined {
+  const folder = process.env['HOLDFAST_REAL_CLIENTS'] ?? join(ROOT, 'node_modules', '.real-clients')
+  const program = join(folder, 'node_modules', '.bin', name)
+  if (existsSync(program)) return program
+  process.stderr.write(
+    `SKIPPED: the tests with the real ${name}, which is not installed; scripts/real-clients.sh does it\n`,
+  )
+  return undefined
+}
+
+/** Where a client lives: a home of its own with our hooks in it, and a folder to work in. */
+export interface Stage {
+  readonly userHome: string
+  readonly folder: string
+  readonly env: Readonly<Record<string, string>>
+}
+
+export function makeStage(settings: object, env: Readonly<Record<string, string>>): Stage {
+  const place = temporaryFolder()
+  const [userHome, folder] = [join(place, 'user'), join(place, 'work')]
+  mkdirSync(join(userHome, '.claude'), { recursive: true })
+  mkdirSync(folder)
+  writeFileSync(join(userHome, '.claude', 'settings.json'), JSON.stringify(settings))
+  return { userHome, folder, env: { PATH: process.env.PATH ?? '', HOME: userHome, ...env } }
+}
