@@ -102,6 +102,8 @@ export const LIMITS = {
 
   /** Text in a message; the whole of a longer one is attached, to be fetched by who wants it. */
   messageBytes: 32 * 1024,
+  /** A hook's answer that has not arrived by then never will: it has a few seconds itself. */
+  answerOnItsWayMs: 60_000,
   /** Ends of turns in a row that messages may turn into another one; after that a session comes to rest. */
   blocksInARow: 3,
   /** What one delivery puts in front of a model; the rest is announced and comes with the next. */

@@ -13,7 +13,11 @@ const notesFolder = (home: string) => join(home, 'hooks', 'sessions')
 export async function shownIn(home: string, client: Client, input: string): Promise<string | null | undefined> {
   const fields = fieldsOf(input)
   const sessionId = fields instanceof Unreadable ? undefined : sessionIn(fields)
-  if (sessionId === undefined) return undefined
+  return sessionId === undefined ? undefined : lastShown(home, client, sessionId)
+}
+
+/** Undefined: there is no note of it here. */
+export async function lastShown(home: string, client: Client, sessionId: string): Promise<string | null | undefined> {
   try {
     const note = JSON.parse(await readFile(join(notesFolder(home), `${client}-${sessionId}.json`), 'utf8')) as unknown
     const shown = (note as { readonly shown?: unknown } | null)?.shown

@@ -406,6 +406,18 @@ export function* sessionWaiting(heard: Heard, what: string, key: string, message
   return yield* touch(session, heard, 'waiting')
 }
 
+/**
+ * What it was to go on with was never shown to it: its hook died with the answer. So the client has come to rest, the turn is
+ * over, and the messages wait for the next one.
+ */
+export function* deliveryUnshown(id: string, deliveryId: string): Transition<Session | undefined> {
+  const session = yield* holdSession(id)
+  if (session === undefined || session.deliveryId !== deliveryId) return undefined
+  yield* giveBack(session)
+  yield* endTurn(session, { state: 'succeeded', result: { text: '' }, summary: '(its last words were not heard)' })
+  return yield* touch(session, { client: session.client, sessionId: session.sessionId }, 'idle')
+}
+
 /** The client has ended. Its thread stays: what comes for it waits until it is resumed. */
 export function* sessionEnded(heard: Heard, why: string): Transition<Session | undefined> {
   const session = yield* holdSession(sessionKey(heard.client, heard.sessionId))

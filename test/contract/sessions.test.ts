@@ -7,6 +7,7 @@ import { cancelRun } from '../../src/runs/cancel.ts'
 import { listRuns } from '../../src/runs/run.ts'
 import { sendMessage } from '../../src/runs/send.ts'
 import {
+  deliveryUnshown,
   sessionActive,
   sessionEnded,
   sessionStarted,
@@ -169,6 +170,19 @@ describe.each(engines)('a session on $name', (engine) => {
     await store.apply(sessionActive, again)
     await store.apply(sessionStarted, heard('s1', { process: { pid: 9 } }), 'resume')
     expect(await store.read(pendingMessages, OWN, 10)).toEqual([])
+    await assertInvariants(store)
+  })
+
+  test('what an idle client was never shown waits again, and its turn is over', async () => {
+    const store = await open()
+    await store.apply(turnBegun, heard(), 'p1')
+    await tell(store, 'a')
+    const end = stop('p1')
+    await store.apply(turnStopped, heard(), end)
+    expect(await store.apply(deliveryUnshown, 'claude:s1', 'another')).toBeUndefined()
+    expect(await store.apply(deliveryUnshown, 'claude:s1', end.deliveryId)).toMatchObject({ state: 'idle' })
+    expect(await store.read(sessionsToWake, 10)).toMatchObject([{ id: 'claude:s1' }])
+    expect(await store.read(listRuns, { limit: 5 })).toMatchObject([{ state: 'succeeded' }])
     await assertInvariants(store)
   })
 

@@ -2,6 +2,7 @@ import { newMessageId, newThreadId, systemRandomness as random } from '../../src
 import type { ThreadId } from '../../src/base/ids.ts'
 import { LIMITS } from '../../src/base/limits.ts'
 import {
+  deliveryUnshown,
   sessionActive,
   sessionEnded,
   sessionStarted,
@@ -217,6 +218,12 @@ const sessions: readonly Scenario[] = [
   scenario({ recordUnreadable }, 'something that nobody understands', async () => [
     { id: 'u1', client: 'claude', why: 'it is not JSON', bytes: 3, beginning: '{{{' } as const,
   ]),
+  scenario({ deliveryUnshown }, 'an answer that died on its way', async (world) => {
+    await inTurn(world)
+    await world.store.apply(acceptMessage, message('own', { threadId: SESSION }))
+    await world.store.apply(turnStopped, heard, stop(1))
+    return ['claude:nested', 'delivery-1']
+  }),
   scenario({ sessionEnded }, 'in the middle of a turn', async (world) => {
     await inTurn(world)
     return [heard, 'logout']
