@@ -22,7 +22,7 @@ export function hookTender(spooler: Spooler & { readonly clock: Clock }): () => 
   }
 }
 
-/** A hook writes down what it shows before it shows it. What is not in its note long after it was handed over, nobody saw. */
+/** A hook notes what it has shown. What is not in its note long after it was handed over, nobody saw. */
 async function giveBackUnshown({ store, home, clock }: Spooler & { readonly clock: Clock }): Promise<void> {
   for (const { deliveryId, leasedBy, leasedAt } of await store.read(openDeliveries, LIMITS.page)) {
     if (leasedBy.kind !== 'session' || clock.now() - leasedAt < LIMITS.answerOnItsWayMs) continue
