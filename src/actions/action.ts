@@ -9,11 +9,12 @@ import { all, first, single } from '../store/transition.ts'
  * evidence or a person settles it. Skipped, denied and expired are three different things, and the agent is told which.
  */
 export const ACTION_MOVES = {
-  proposed: ['waiting', 'approved', 'denied', 'failed', 'done', 'withdrawn'],
+  proposed: ['waiting', 'approved', 'skipped', 'denied', 'failed', 'done', 'withdrawn'],
   waiting: ['approved', 'skipped', 'denied', 'expired', 'withdrawn'],
-  approved: ['started', 'denied', 'withdrawn'],
+  approved: ['started', 'denied', 'expired', 'withdrawn'],
   started: ['done', 'failed', 'in_doubt'],
-  in_doubt: ['done', 'failed'],
+  // Back to approved when a person says that it did not happen and is to be done.
+  in_doubt: ['done', 'failed', 'approved'],
   done: [],
   failed: [],
   skipped: [],
@@ -50,6 +51,13 @@ export const actionRow = row({
   tries: integer,
   decision: nullable(json<Decision>()),
   repeatOf: nullable(text<ActionId>()),
+  /** Of the exact bytes that a decision is bound to: the tool as it was, and its arguments. */
+  digest: nullable(text()),
+  version: nullable(text()),
+  /** A person changed this call; that one happens instead. */
+  replacedBy: nullable(text<ActionId>()),
+  /** Who said to go on although nobody knows. */
+  givenUp: nullable(text()),
   result: nullable(json<unknown>()),
   error: nullable(text()),
   settledBy: nullable(text()),

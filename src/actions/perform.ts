@@ -6,6 +6,10 @@ import type { Transition } from '../store/transition.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
 import { findRun } from '../runs/run.ts'
 import { actionRow, findAction } from './action.ts'
+import { approvalOfAction, consumeApproval, subjectDigest } from './approval.ts'
+import { judge } from './policy.ts'
+import type { PolicyRule } from './policy.ts'
+import { rulesInForce } from './rule.ts'
 import type { Action } from './action.ts'
 import { answerRepeat, failedTooOften, findOriginal, placeOf, recordSettled } from './propose.ts'
 
@@ -16,13 +20,25 @@ export type Start =
   | { readonly kind: 'settled'; readonly action: Action }
   | { readonly kind: 'refused'; readonly why: 'cancel-requested' | 'superseded' }
 
-/** An action begins: by the run's current attempt only, never after a cancel, once for each signature where the tool says so. */
-export function* startAction(attempt: AttemptRef, id: ActionId): Transition<Start> {
+/** What is asked once more when an action begins: the rules and the tool may have changed since it was proposed. */
+export interface Now {
+  readonly agent: string
+  readonly policy: readonly PolicyRule[]
+  readonly version: string
+}
+
+/**
+ * An action begins: by the run's current attempt only, never after a cancel, once for each signature where the tool says so,
+ * and with what a person approved only if it is still exactly that.
+ */
+export function* startAction(attempt: AttemptRef, id: ActionId, current: Now): Transition<Start> {
   const action = yield* findAction.single(id)
   if (action === undefined) throw new Error(`action ${id} vanished`)
   const original = yield* findOriginal(action)
   if (original !== undefined) return { kind: 'settled', action: (yield* answerRepeat(action, original)) ?? action }
   if (yield* failedTooOften(action)) return { kind: 'settled', action: yield* giveUp(action) }
+  const refusal = yield* permission(action, current)
+  if (refusal !== undefined) return { kind: 'settled', action: yield* refuse(action, refusal) }
   const started = yield* first(
     actionRow,
     sql`update actions set state = 'started', tries = tries + 1, started_at = ${now}
@@ -34,6 +50,41 @@ export function* startAction(attempt: AttemptRef, id: ActionId): Transition<Star
   if (started === undefined) return { kind: 'refused', why: yield* whyRefused(attempt) }
   yield* record({ type: 'action.started', ...placeOf(started), data: { actionId: id, tool: started.tool } })
   return { kind: 'started', action: started }
+}
+
+/**
+ * A deny that has come meanwhile wins. What a person approved is used up here, once. What only a rule allowed must still be
+ * allowed by one. Undefined: it may begin.
+ */
+function* permission(action: Action, { agent, policy, version }: Now): Transition<Refusal | undefined> {
+  const subject = { tool: action.tool, version, input: action.input }
+  const { effect, threadId: thread } = action
+  const verdict = judge([...policy, ...(yield* rulesInForce.single())], { ...subject, effect, agent, thread })
+  if (verdict.kind === 'deny') return { state: 'denied', error: `denied by ${verdict.by}` }
+  const approval = yield* approvalOfAction.single(action.id)
+  // A second try of what is proven not to have happened needs no new yes.
+  if (approval === undefined || action.tries > 0) return undefined
+  if ((yield* consumeApproval(action.id, subjectDigest(subject))) !== undefined) return undefined
+  const isOther = approval.digest !== subjectDigest(subject)
+  const error = isOther
+    ? 'its tool is not the one any more that was approved'
+    : `its approval is ${approval.state === 'approved' ? 'over' : approval.state}`
+  return { state: isOther ? 'denied' : 'expired', error }
+}
+
+interface Refusal {
+  readonly state: 'denied' | 'expired'
+  readonly error: string
+}
+
+function* refuse(action: Action, { state, error }: Refusal): Transition<Action> {
+  const refused = yield* first(
+    actionRow,
+    sql`update actions set state = ${state}, error = ${error}, settled_at = ${now}
+      where id = ${action.id} and state = 'approved' returning *`,
+  )
+  if (refused !== undefined) yield* recordSettled(refused)
+  return refused ?? action
 }
 
 function* giveUp(action: Action): Transition<Action> {

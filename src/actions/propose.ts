@@ -7,6 +7,8 @@ import { first, one, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { actionRow } from './action.ts'
 import type { Action, Decision } from './action.ts'
+import { earlierAnswer, requestApproval, subjectDigest, withdrawApprovals } from './approval.ts'
+import type { Verdict } from './policy.ts'
 
 /** What the model wants done, and what is known about it before anything happens. */
 export interface NewAction {
@@ -18,8 +20,12 @@ export interface NewAction {
   readonly repeats: 'once' | 'each'
   readonly input: unknown
   readonly signature: string
+  /** Of the tool as it is now: a decision covers no other. */
+  readonly version?: string
   /** By rule; without one the call itself was wrong. */
-  readonly decision?: Decision
+  readonly verdict?: Verdict
+  /** How long a person has to answer, if one is asked. */
+  readonly expiresInMs?: number
   /** Why it cannot be done at all: an unknown tool, an input that does not fit. */
   readonly wrong?: string
 }
@@ -31,19 +37,30 @@ export interface Place {
   readonly ordinal: number
 }
 
-/** Records the intent. What is wrong or denied is settled here, and touches no other action. */
+const STATES = { allow: 'approved', ask: 'waiting', deny: 'denied' } as const
+
+/**
+ * Records the intent, and with it the question to a person where one must be asked. What is wrong or denied is settled here,
+ * and touches no other action.
+ */
 export function* proposeAction(action: NewAction, place: Place): Transition<Action> {
-  const state = action.wrong !== undefined ? 'failed' : action.decision?.kind === 'deny' ? 'denied' : 'approved'
-  const settled = state !== 'approved'
-  const error = action.wrong ?? (state === 'denied' ? `denied by ${action.decision?.by ?? 'rule'}` : null)
+  const { verdict, version = '' } = action
+  const state = action.wrong !== undefined || verdict === undefined ? 'failed' : STATES[verdict.kind]
+  const settled = state === 'failed' || state === 'denied'
+  const error = action.wrong ?? (state === 'denied' ? `denied by ${verdict?.by ?? 'rule'}` : null)
+  const decision: Decision | undefined =
+    verdict === undefined || verdict.kind === 'ask'
+      ? undefined
+      : { kind: verdict.kind, by: verdict.by, via: verdict.via }
+  const digest = action.wrong === undefined ? subjectDigest({ tool: action.tool, version, input: action.input }) : null
   const proposed = yield* one(
     actionRow,
     sql`insert into actions (id, run_id, thread_id, entry_seq, ordinal, call_id, tool, effect, repeats, input, signature,
-        state, mark, decision, error, created_at, settled_at)
+        state, mark, decision, error, digest, version, created_at, settled_at)
       values (${action.id}, ${place.runId}, ${place.threadId}, ${place.entrySeq}, ${place.ordinal}, ${action.callId},
         ${action.tool}, ${action.effect}, ${action.repeats}, ${JSON.stringify(action.input ?? null)}, ${action.signature},
-        ${state}, ${action.mark}, ${action.decision === undefined ? null : JSON.stringify(action.decision)}, ${error},
-        ${now}, ${settled ? sql`${now}` : sql`null`})
+        ${state}, ${action.mark}, ${decision === undefined ? null : JSON.stringify(decision)}, ${error},
+        ${digest}, ${version}, ${now}, ${settled ? sql`${now}` : sql`null`})
       returning *`,
   )
   yield* record({
@@ -51,7 +68,26 @@ export function* proposeAction(action: NewAction, place: Place): Transition<Acti
     ...placeOf(proposed),
     data: { actionId: proposed.id, tool: proposed.tool, state },
   })
-  return proposed
+  return state === 'waiting' ? yield* askAPerson(proposed, action) : proposed
+}
+
+/** Unless the identical call has had its answer in this run already. */
+function* askAPerson(proposed: Action, { verdict, expiresInMs = LIMITS.approvalMs }: NewAction): Transition<Action> {
+  const earlier = yield* earlierAnswer(proposed)
+  if (earlier === undefined) {
+    yield* requestApproval(proposed, verdict?.by ?? '', expiresInMs)
+    return proposed
+  }
+  const isNo = earlier.state === 'skipped' || earlier.state === 'denied'
+  const answered = yield* one(
+    actionRow,
+    sql`update actions set state = ${isNo ? earlier.state : 'approved'}, decision = ${JSON.stringify(earlier.decision)},
+        error = ${isNo ? `${earlier.error ?? ''} (as before: the identical call was answered already)` : null},
+        repeat_of = ${isNo ? earlier.id : null}, settled_at = ${isNo ? sql`${now}` : sql`null`}
+      where id = ${proposed.id} and state = 'waiting' returning *`,
+  )
+  if (isNo) yield* recordSettled(answered)
+  return answered
 }
 
 export const placeOf = ({ threadId, runId }: Action) => ({ threadId, runId })
@@ -121,4 +157,5 @@ export function* recordSettled(action: Action): Transition<void> {
 export function* withdrawActions(runId: RunId): Transition<void> {
   yield* run(sql`update actions set state = 'withdrawn', settled_at = ${now}, error = 'the run ended'
     where run_id = ${runId} and state in ('proposed', 'waiting', 'approved')`)
+  yield* withdrawApprovals(runId)
 }

@@ -1,5 +1,6 @@
 import { findAction, isSettled } from '../actions/action.ts'
 import type { Action } from '../actions/action.ts'
+import type { PolicyRule } from '../actions/policy.ts'
 import { restartAction, settleAction, startAction, whyRefused } from '../actions/perform.ts'
 import type { Settlement } from '../actions/perform.ts'
 import type { Clock } from '../base/clock.ts'
@@ -9,6 +10,7 @@ import type { AttemptRef } from '../runs/attempt.ts'
 import type { Store } from '../store/store.ts'
 import { keepUntilStored } from './keep.ts'
 import type { Tool, ToolContext, ToolOutcome } from './ports.ts'
+import { versionOf } from './version.ts'
 
 export interface ActPorts {
   readonly store: Store
@@ -17,6 +19,9 @@ export interface ActPorts {
   /** Where a try of an action leaves what must outlive this process. */
   readonly folders: ActionFolders
   readonly onAction: (action: Action) => void
+  /** Whose actions they are, and the rules of the configuration. */
+  readonly agent: string
+  readonly policy: readonly PolicyRule[]
 }
 
 export interface ActionFolders {
@@ -71,12 +76,14 @@ async function allOver(work: readonly Promise<void>[]): Promise<void> {
 }
 
 async function settleOne(ports: ActPorts, attempt: AttemptRef, action: Action, signal: AbortSignal): Promise<Action> {
-  if (isSettled(action.state)) return action
+  if (isSettled(action.state) || action.state === 'waiting') return action
   if (action.state === 'started') return recoverAction(ports, attempt, action, signal)
   // Told to stop, by the turn's time or a person: what has not begun is withdrawn with the run.
   if (signal.aborted) throw new Stopped('cancel-requested')
   await ports.folders.prepare(markOf(action, action.tries + 1))
-  const start = await ports.store.apply(startAction, attempt, action.id)
+  const { agent, policy } = ports
+  const version = versionOf(ports.tools.get(action.tool))
+  const start = await ports.store.apply(startAction, attempt, action.id, { agent, policy, version })
   if (start.kind === 'refused') throw new Stopped(start.why)
   if (start.kind === 'settled') return start.action
   ports.onAction(start.action)

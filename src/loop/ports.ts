@@ -134,6 +134,8 @@ export interface Tool extends ToolDescription {
   /** `once`: an identical call in a run is the same action and gets its result. */
   readonly repeat: 'once' | 'each'
   readonly timeoutMs: number
+  /** What else tells two tools of one name apart: the command that it runs. */
+  readonly definition?: unknown
   /** It honours the key itself: performing it again with the same key has no second effect. */
   readonly idempotent: boolean
   /** The arguments that make two calls the same action; never prose. */

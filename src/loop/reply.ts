@@ -4,9 +4,11 @@ import type { NewAction } from '../actions/propose.ts'
 import { signatureOf } from '../actions/signature.ts'
 import { describeError } from '../base/errors.ts'
 import { newActionId } from '../base/ids.ts'
+import type { ThreadId } from '../base/ids.ts'
 import type { Randomness } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { ModelReply, Tool, ToolCall } from './ports.ts'
+import { versionOf } from './version.ts'
 
 /** What the model is told when its reply is of no use as it is; the conversation goes on from there. */
 const NOTES = {
@@ -59,11 +61,18 @@ export interface Proposer {
   readonly random: Randomness
   readonly agent: string
   readonly policy: readonly PolicyRule[]
+  /** How long a person has to answer. */
+  readonly approvalMs?: number
   readonly tools: ReadonlyMap<string, Tool>
 }
 
 /** What is wrong with a call becomes its result, in words for the model; nothing else is touched by it. */
-export function proposalFor(ports: Proposer, call: ToolCall, finish: ModelReply['finish']): NewAction {
+export function proposalFor(
+  ports: Proposer,
+  call: ToolCall,
+  finish: ModelReply['finish'],
+  { rules, thread }: { readonly rules: readonly PolicyRule[]; readonly thread: ThreadId },
+): NewAction {
   const { id: callId, tool: name } = call
   const tool = ports.tools.get(name)
   const common = { id: newActionId(ports.random), mark: ports.random.hex(15), callId, tool: name }
@@ -80,7 +89,9 @@ export function proposalFor(ports: Proposer, call: ToolCall, finish: ModelReply[
     repeats,
     input,
     signature,
-    decision: judge(ports.policy, { tool: name, effect, agent: ports.agent }),
+    version: versionOf(tool),
+    verdict: judge([...ports.policy, ...rules], { tool: name, effect, agent: ports.agent, thread, input }),
+    ...(ports.approvalMs === undefined ? {} : { expiresInMs: ports.approvalMs }),
   }
 }
 

@@ -2,7 +2,7 @@ import { actionsOfRun } from '../../src/actions/action.ts'
 import type { PolicyRule } from '../../src/actions/policy.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { newAttemptId, newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
-import type { ThreadId } from '../../src/base/ids.ts'
+import type { RunId, ThreadId } from '../../src/base/ids.ts'
 import type { RunLimits } from '../../src/loop/limits.ts'
 import { runAgent } from '../../src/loop/loop.ts'
 import type { LoopEnd } from '../../src/loop/loop.ts'
@@ -42,7 +42,8 @@ export class Stage {
   /** What a turn is answered with instead of the script, if it says anything. */
   answer: (request: ModelRequest) => Promise<Asked> | undefined = () => undefined
   aside: (request: ModelRequest) => Promise<Asked> = () => Promise.resolve(replied('In short: much was done.'))
-  policy: PolicyRule[] = []
+  policy: PolicyRule[] = [{ decision: 'allow' }]
+  doubts: 'park' | 'tell' = 'tell'
   limits: Partial<RunLimits> = {}
   contextTokens: number | undefined
   perform: (entry: string) => Promise<ToolOutcome> = (entry) =>
@@ -88,6 +89,7 @@ export class Stage {
       agent: 'clerk',
       system: 'You keep the ledger.',
       policy: this.policy,
+      doubts: this.doubts,
       limits: this.limits,
       ...(this.contextTokens === undefined ? {} : { contextTokens: this.contextTokens }),
       tools: new Map([
@@ -152,6 +154,8 @@ export class Stage {
   }
 
   actions = async (claim: Claim) => this.store.read(actionsOfRun, claim.run.id)
+
+  actionsOf = (runId: RunId) => this.store.read(actionsOfRun, runId)
 }
 
 export const results = ({ messages }: ModelRequest) =>

@@ -15,6 +15,8 @@ export const TABLES: readonly string[] = [
   'events',
   'entries',
   'actions',
+  'approvals',
+  'policy_rules',
   'quotas',
   'mcp_servers',
   'mcp_tools',

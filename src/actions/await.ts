@@ -1,0 +1,36 @@
+import type { ActionId } from '../base/ids.ts'
+import { parkRun, resumeRun, DECISION } from '../runs/park.ts'
+import type { Parked } from '../runs/park.ts'
+import type { AttemptRef } from '../runs/attempt.ts'
+import { integer, row } from '../store/row.ts'
+import { literals, sql } from '../store/sql.ts'
+import { one } from '../store/transition.ts'
+import type { Transition } from '../store/transition.ts'
+import type { Action } from './action.ts'
+
+/** A person must say something first: whether it may be done, or whether it was. */
+export const isUndecided = ({ state, givenUp }: Action): boolean =>
+  state === 'waiting' || (state === 'in_doubt' && givenUp === null)
+
+/** Parks a run until one of these is decided; unless that has happened since it looked. */
+export function* parkForDecision(
+  attempt: AttemptRef,
+  actions: readonly ActionId[],
+): Transition<Parked | { readonly kind: 'changed' }> {
+  if (!(yield* allUndecided(actions))) return { kind: 'changed' }
+  const parked = yield* parkRun(attempt, DECISION)
+  // Once more: who shares this transaction's commit has seen it running until now.
+  if (parked.kind === 'parked' && !(yield* allUndecided(actions))) yield* resumeRun(attempt.runId)
+  return parked
+}
+
+const countRow = row({ count: integer })
+
+function* allUndecided(actions: readonly ActionId[]): Transition<boolean> {
+  const { count } = yield* one(
+    countRow,
+    sql`select count(*) as count from actions
+      where id in (${literals(actions)}) and (state = 'waiting' or (state = 'in_doubt' and given_up is null))`,
+  )
+  return count === actions.length
+}
