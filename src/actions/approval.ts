@@ -103,11 +103,19 @@ export const approvalOfAction = single((actionId: ActionId) =>
 
 /** What waits for a person, oldest first. */
 export const pendingApprovals = single((limit: number) =>
-  all(approvalRow, sql`select * from approvals where state = 'pending' order by asked_at, id limit ${limit}`),
+  all(
+    approvalRow,
+    sql`select p.* from approvals p join actions a on a.id = p.action_id where p.state = 'pending'
+      order by p.asked_at, a.entry_seq, a.ordinal limit ${limit}`,
+  ),
 )
 
 export const approvalsOfRun = single((runId: RunId) =>
-  all(approvalRow, sql`select * from approvals where run_id = ${runId} order by asked_at, id`),
+  all(
+    approvalRow,
+    sql`select p.* from approvals p join actions a on a.id = p.action_id where p.run_id = ${runId}
+      order by p.asked_at, a.entry_seq, a.ordinal`,
+  ),
 )
 
 /**

@@ -1,5 +1,5 @@
 import type { ActionId } from '../base/ids.ts'
-import { parkRun, resumeRun, DECISION } from '../runs/park.ts'
+import { DECISION, holdRun, parkRun, resumeRun } from '../runs/park.ts'
 import type { Parked } from '../runs/park.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
 import { integer, row } from '../store/row.ts'
@@ -17,6 +17,7 @@ export function* parkForDecision(
   attempt: AttemptRef,
   actions: readonly ActionId[],
 ): Transition<Parked | { readonly kind: 'changed' }> {
+  yield* holdRun(attempt.runId)
   if (!(yield* allUndecided(actions))) return { kind: 'changed' }
   const parked = yield* parkRun(attempt, DECISION)
   // Once more: who shares this transaction's commit has seen it running until now.

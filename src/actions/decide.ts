@@ -1,10 +1,9 @@
-import type { ActionId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { now, sql } from '../store/sql.ts'
 import { all, first, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
-import { resumeDecided } from '../runs/park.ts'
-import { actionRow, findAction } from './action.ts'
+import { holdRun, resumeDecided } from '../runs/park.ts'
+import { actionRow } from './action.ts'
 import type { Action, Decision } from './action.ts'
 import { approvalRow, findApproval } from './approval.ts'
 import type { Approval } from './approval.ts'
@@ -33,6 +32,9 @@ const STATES = { approve: 'approved', skip: 'skipped', deny: 'denied' } as const
 /** A person's answer, once, for exactly what was shown. Its run goes on at once, from whatever process this is. */
 export function* decideApproval(id: string, answer: Answer): Transition<Decided> {
   const state = STATES[answer.kind]
+  const asked = yield* findApproval.single(id)
+  if (asked === undefined) return { kind: 'unknown' }
+  yield* holdRun(asked.runId)
   const decided = yield* first(
     approvalRow,
     sql`update approvals set state = ${state}, decided_by = ${answer.by}, decided_via = ${answer.via}, decided_at = ${now},
@@ -90,6 +92,7 @@ export function* expireApprovals(limit: number): Transition<number> {
 }
 
 export function* expireOne(approval: Approval): Transition<void> {
+  yield* holdRun(approval.runId)
   const changed = yield* run(sql`update approvals set state = 'expired'
     where id = ${approval.id} and state = ${approval.state} and expires_at <= ${now}`)
   if (changed === 0) return
@@ -111,13 +114,3 @@ export function* expireOne(approval: Approval): Transition<void> {
   })
   yield* resumeDecided(approval.runId)
 }
-
-/** An action that a person asked for in place of another. */
-export interface EditedAction {
-  readonly id: ActionId
-  readonly mark: string
-  readonly input: unknown
-  readonly signature: string
-}
-
-export { findAction }

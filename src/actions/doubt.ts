@@ -1,5 +1,5 @@
 import { record } from '../events/event.ts'
-import { resumeDecided } from '../runs/park.ts'
+import { holdRun, resumeDecided } from '../runs/park.ts'
 import { findRun, isTerminal } from '../runs/run.ts'
 import { now, sql } from '../store/sql.ts'
 import { all, first, single } from '../store/transition.ts'
@@ -38,6 +38,7 @@ export function* resolveDoubt(id: Action['id'], resolution: Resolution): Transit
   const action = yield* findAction.single(id)
   if (action === undefined) return { kind: 'unknown' }
   if (action.state !== 'in_doubt') return { kind: 'not-in-doubt', action }
+  yield* holdRun(action.runId)
   const run = yield* findRun.single(action.runId)
   if (resolution.kind === 'run-again' && (run === undefined || isTerminal(run.state)))
     return { kind: 'run-ended', action }

@@ -59,6 +59,14 @@ export function* resumeWaiting(threadId: ThreadId): Transition<void> {
 /** What a run that waits for a person's decision is parked for. */
 export const DECISION = 'a decision'
 
+/**
+ * Whoever decides something for a run, and whoever parks it for that, holds the run's row first: so neither misses the
+ * other, also where writers run side by side.
+ */
+export function* holdRun(runId: RunId): Transition<void> {
+  yield* run(sql`update runs set fence = fence where id = ${runId}`)
+}
+
 /** A decision was made: the run goes on at once, or will see it itself before it parks. */
 export function* resumeDecided(runId: RunId): Transition<void> {
   const waiting = yield* first(

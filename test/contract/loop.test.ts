@@ -138,7 +138,7 @@ describe.each(engines)('the loop on $name', (engine) => {
     ])
     expect(results(stage.asked[1]!)).toEqual([
       'failed: no paper',
-      'denied: denied by policy rule 1',
+      'denied: denied by policy rule 2',
       'failed: entry: is required',
       'failed: there is no tool "nonsense"; there are: append, look, shout',
       'ok',
