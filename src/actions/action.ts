@@ -49,6 +49,8 @@ export const actionRow = row({
   state: oneOf(ACTION_STATES),
   mark: text(),
   tries: integer,
+  /** The home folder of the worker that began the last try: what the try leaves behind is there, whoever looks for it. */
+  home: nullable(text()),
   decision: nullable(json<Decision>()),
   repeatOf: nullable(text<ActionId>()),
   /** Of the exact bytes that a decision is bound to: the tool as it was, and its arguments. */

@@ -95,6 +95,14 @@ export function* consumeApproval(actionId: ActionId, digest: string): Transition
   )
 }
 
+/** One that its action could still be begun with. */
+export const usableApproval = single((actionId: ActionId) =>
+  first(
+    approvalRow,
+    sql`select * from approvals where action_id = ${actionId} and state = 'approved' and expires_at > ${now}`,
+  ),
+)
+
 export const findApproval = single((id: string) => first(approvalRow, sql`select * from approvals where id = ${id}`))
 
 export const approvalOfAction = single((actionId: ActionId) =>

@@ -6,7 +6,7 @@ import type { Transition } from '../store/transition.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
 import { findRun } from '../runs/run.ts'
 import { actionRow, findAction } from './action.ts'
-import { approvalOfAction, consumeApproval, subjectDigest } from './approval.ts'
+import { approvalOfAction, consumeApproval, subjectDigest, usableApproval } from './approval.ts'
 import { judge } from './policy.ts'
 import type { PolicyRule } from './policy.ts'
 import { rulesInForce } from './rule.ts'
@@ -19,6 +19,9 @@ export type Start =
   /** It needs no performing: a repeat, or one that failed too often. */
   | { readonly kind: 'settled'; readonly action: Action }
   | { readonly kind: 'refused'; readonly why: 'cancel-requested' | 'superseded' }
+
+const homeOf = ({ id }: AttemptRef) =>
+  sql`(select w.home from attempts a join workers w on w.id = a.worker_id where a.id = ${id})`
 
 /** What is asked once more when an action begins: the rules and the tool may have changed since it was proposed. */
 export interface Now {
@@ -41,35 +44,41 @@ export function* startAction(attempt: AttemptRef, id: ActionId, current: Now): T
   if (refusal !== undefined) return { kind: 'settled', action: yield* refuse(action, refusal) }
   const started = yield* first(
     actionRow,
-    sql`update actions set state = 'started', tries = tries + 1, started_at = ${now}
+    sql`update actions set state = 'started', tries = tries + 1, started_at = ${now}, home = ${homeOf(attempt)}
       where id = ${id} and state = 'approved'
         and exists (select 1 from runs where id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running'
           and cancel_requested_at is null)
       returning *`,
   )
   if (started === undefined) return { kind: 'refused', why: yield* whyRefused(attempt) }
+  yield* useApproval(started, current)
   yield* record({ type: 'action.started', ...placeOf(started), data: { actionId: id, tool: started.tool } })
   return { kind: 'started', action: started }
 }
 
 /**
- * A deny that has come meanwhile wins. What a person approved is used up here, once. What only a rule allowed must still be
- * allowed by one. Undefined: it may begin.
+ * A deny that has come meanwhile wins. What a person approved must be approved still, and exactly this. Undefined: it may
+ * begin. A second try of what is proven not to have happened needs no new yes.
  */
 function* permission(action: Action, { agent, policy, version }: Now): Transition<Refusal | undefined> {
   const subject = { tool: action.tool, version, input: action.input }
   const { effect, threadId: thread } = action
   const verdict = judge([...policy, ...(yield* rulesInForce.single())], { ...subject, effect, agent, thread })
   if (verdict.kind === 'deny') return { state: 'denied', error: `denied by ${verdict.by}` }
-  const approval = yield* approvalOfAction.single(action.id)
-  // A second try of what is proven not to have happened needs no new yes.
-  if (approval === undefined || action.tries > 0) return undefined
-  if ((yield* consumeApproval(action.id, subjectDigest(subject))) !== undefined) return undefined
-  const isOther = approval.digest !== subjectDigest(subject)
-  const error = isOther
-    ? 'its tool is not the one any more that was approved'
-    : `its approval is ${approval.state === 'approved' ? 'over' : approval.state}`
-  return { state: isOther ? 'denied' : 'expired', error }
+  const approval = action.tries > 0 ? undefined : yield* approvalOfAction.single(action.id)
+  if (approval === undefined) return undefined
+  if (approval.digest !== subjectDigest(subject))
+    return { state: 'denied', error: 'its tool is not the one any more that was approved' }
+  const isUsable = (yield* usableApproval.single(action.id)) !== undefined
+  return isUsable ? undefined : { state: 'expired', error: 'its approval is over' }
+}
+
+/** Used up in the transaction that records the start, and by nothing else. */
+function* useApproval(started: Action, { version }: Now): Transition<void> {
+  if (started.tries > 1 || (yield* approvalOfAction.single(started.id)) === undefined) return
+  const digest = subjectDigest({ tool: started.tool, version, input: started.input })
+  const used = yield* consumeApproval(started.id, digest)
+  if (used === undefined) throw new Error(`the approval of ${started.id} ran out while it was begun`)
 }
 
 interface Refusal {
@@ -108,7 +117,7 @@ export function* whyRefused(attempt: AttemptRef): Transition<'cancel-requested' 
 export function* restartAction(attempt: AttemptRef, action: Action): Transition<Action | undefined> {
   return yield* first(
     actionRow,
-    sql`update actions set tries = tries + 1
+    sql`update actions set tries = tries + 1, home = ${homeOf(attempt)}
       where id = ${action.id} and state = 'started' and tries = ${action.tries}
         and exists (select 1 from runs where id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running'
           and cancel_requested_at is null)

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { createFileOnce, ensureFolder, writeFileAtomic } from './files.ts'
+import { createFileOnce, ensureFolder, replaceFile, writeFileAtomic } from './files.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'holdfast-files-'))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
@@ -30,6 +30,20 @@ test('a new file is private, an existing one keeps its mode, a given mode wins [
   await writeFileAtomic(join(folder, 'old'), 'x')
   await writeFileAtomic(join(folder, 'given'), '', { mode: 0o755 })
   expect(['new', 'old', 'given'].map((name) => modeOf(join(folder, name)))).toEqual(['600', '664', '755'])
+})
+
+test("somebody else's file is replaced or removed only as long as it says what was read of it [R7]", async () => {
+  const path = join(folder, 'theirs')
+  writeFileSync(path, 'read')
+  chmodSync(path, 0o640)
+  expect(await replaceFile(path, Buffer.from('read'), 'ours')).toBe('replaced')
+  expect([readFileSync(path, 'utf8'), modeOf(path)]).toEqual(['ours', '640'])
+  expect(await replaceFile(path, Buffer.from('read'), 'again')).toBe('changed')
+  expect(await replaceFile(path, Buffer.from('read'), undefined)).toBe('changed')
+  expect([readFileSync(path, 'utf8'), readdirSync(folder)]).toEqual(['ours', ['theirs']])
+  expect(await replaceFile(path, Buffer.from('ours'), undefined)).toBe('replaced')
+  expect(readdirSync(folder)).toEqual([])
+  expect(await replaceFile(path, Buffer.from('ours'), 'x')).toBe('changed')
 })
 
 test('a failed write leaves the old file and no litter [R7]', async () => {

@@ -111,6 +111,20 @@ export const LIMITS = {
   /** How often the recipient of a message is looked for that is not known yet, and the first wait; each is twice the last. */
   heldAttempts: 5,
   heldFirstMs: 5_000,
+  /** What a client's hook may say in one event. A tool's result is part of it, and it is kept in memory once. */
+  hookBytes: 4 * 1024 * 1024,
+  /** Of what a hook said and nobody understood, so much is kept: enough to see what it was. */
+  misheardBytes: 500,
+  /** The end of a client's transcript that is looked at for what a turn used; a turn that is longer has no numbers. */
+  transcriptBytes: 2 * 1024 * 1024,
+  /** Records in the spool: beyond that the store has been away for so long that somebody has to look. */
+  spoolRecords: 10_000,
+  /** Records that one hook takes from the spool besides its own: its client waits. */
+  spoolTogether: 50,
+  /** So often the daemon looks into the spool; an event that comes to it makes it look too. */
+  spoolLookMs: 2_000,
+  /** The notes of a session that has not been heard of for this long are removed. */
+  sessionNotesKeptMs: 90 * 86_400_000,
   /** What somebody took by hand and did not acknowledge comes back after this. */
   deliveryByHandMs: 15 * 60_000,
   /** What was delivered or replaced is kept this long after that; what was given up, until somebody purges it. */

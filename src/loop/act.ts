@@ -24,11 +24,12 @@ export interface ActPorts {
   readonly policy: readonly PolicyRule[]
 }
 
+/** `home` is that of the worker which began the try, another's perhaps. */
 export interface ActionFolders {
-  path(mark: string): string
+  path(mark: string, home: string | null): string
   /** Made before the intent is recorded: one that is missing later was removed, and proves nothing. */
   prepare(mark: string): Promise<void>
-  isThere(mark: string): boolean
+  isThere(mark: string, home: string | null): boolean
 }
 
 /** The run may not go on: it was cancelled, or another worker has it. */
@@ -140,7 +141,8 @@ async function recoverAction(
   if (tool === undefined)
     return settle(ports, action, { kind: 'in-doubt', error: 'its tool is not there any more' }, 'nobody')
   const context = contextOf(ports, action, tool, signal)
-  const left = await leftBehind(ports, tool, context)
+  const isSeen = ports.folders.isThere(context.mark, action.home)
+  const left = await leftBehind(tool, context, isSeen)
   if (left !== undefined && (left.kind === 'done' || left.kind === 'failed'))
     return settle(ports, action, left, 'what its process left behind')
   if (left?.kind === 'never-started' || tool.effect === 'read') return again(ports, attempt, action, signal)
@@ -148,7 +150,8 @@ async function recoverAction(
   if (tool.idempotent) return again(ports, attempt, action, signal, doubt)
   const found = await asked(tool, action.input, context)
   if (found.kind === 'done') return settle(ports, action, found, 'its probe')
-  if (found.kind === 'failed') return again(ports, attempt, action, signal)
+  // Not done so far; where it cannot be seen, it may be under way, and still be done.
+  if (found.kind === 'failed' && isSeen) return again(ports, attempt, action, signal)
   return settle(ports, action, { kind: 'in-doubt', error: doubt }, 'nobody')
 }
 
@@ -159,10 +162,9 @@ async function asked(tool: Tool, input: unknown, context: ToolContext) {
   return tool.probe === undefined ? NO_ANSWER : tool.probe(input, context).catch(() => NO_ANSWER)
 }
 
-async function leftBehind(ports: ActPorts, tool: Tool, context: ToolContext) {
+async function leftBehind(tool: Tool, context: ToolContext, isSeen: boolean) {
   if (tool.recover === undefined) return undefined
-  if (!ports.folders.isThere(context.mark))
-    return { kind: 'in-doubt', error: 'what it left behind was removed' } as const
+  if (!isSeen) return { kind: 'in-doubt', error: 'what it left behind was removed, or is on another machine' } as const
   return guarded(tool, () => tool.recover!(context), context)
 }
 
@@ -203,7 +205,16 @@ function contextOf(ports: ActPorts, action: Action, tool: Tool, signal: AbortSig
   const mark = markOf(action, action.tries)
   const { id: key, threadId, runId } = action
   const deadline = ports.clock.now() + tool.timeoutMs
-  return { signal, clock: ports.clock, key, threadId, runId, mark, folder: ports.folders.path(mark), deadline }
+  return {
+    signal,
+    clock: ports.clock,
+    key,
+    threadId,
+    runId,
+    mark,
+    folder: ports.folders.path(mark, action.home),
+    deadline,
+  }
 }
 
 /** A tool that throws has said nothing about what it did: for a write that is doubt. */

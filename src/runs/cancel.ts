@@ -1,7 +1,7 @@
 import type { RunId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { now, sql } from '../store/sql.ts'
-import { all, first, run } from '../store/transition.ts'
+import { all, first } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { finishUnclaimed } from './finish.ts'
 import { findRun, isTerminal, runRow } from './run.ts'
@@ -53,7 +53,11 @@ function* cancelChildren(runId: RunId, { by }: CancelRequest): Transition<void> 
     sql`select * from runs where parent_run_id = ${runId} and state in ('queued', 'running', 'parked') order by seq`,
   )
   for (const child of children) {
-    yield* run(sql`update runs set notify = 0 where id = ${child.id} and ended_at is null`)
+    const silent = yield* first(
+      runRow,
+      sql`update runs set notify = 0 where id = ${child.id} and state in ('queued', 'running', 'parked') returning *`,
+    )
+    if (silent === undefined) continue
     yield* cancelRun(child.id, { by, reason: `${runId}, which started it, was cancelled` })
   }
 }

@@ -5,7 +5,7 @@ import { now, sql } from '../store/sql.ts'
 import { first, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { deliverCompletion } from '../threads/accept.ts'
-import { consumeMessages, untakenMessages } from '../threads/message.ts'
+import { untakenMessages } from '../threads/message.ts'
 import { endAttempt } from './attempt.ts'
 import type { AttemptRef } from './attempt.ts'
 import { settleBreaker } from './breaker.ts'
@@ -13,6 +13,7 @@ import { recordCommandReply } from './command-turn.ts'
 import { resumeWaiting } from './park.ts'
 import { findRun, runRow } from './run.ts'
 import type { FailureCode, Run, TerminalState, Usage } from './run.ts'
+import { keepUnanswered } from './unanswered.ts'
 
 /** How a run ended, as its worker saw it. */
 export type Outcome = (
@@ -102,14 +103,15 @@ function* followEnd(ended: Run, outcome: Outcome, attempt?: AttemptRef): Transit
   const state = ended.state as TerminalState
   if (attempt !== undefined) yield* endAttempt(attempt, state)
   yield* withdrawActions(ended.id)
-  yield* consumeMessages(outcome.taken ?? [], ended.id, ended.threadId)
+  yield* keepUnanswered(ended, outcome.taken ?? [])
   yield* answerUntaken(ended)
   if (outcome.reply !== undefined) yield* recordCommandReply(ended, outcome.reply)
   yield* settleBreaker(ended)
   if (ended.parentThreadId !== null) {
     const body = { ...briefly(ended), ...(outcome.summary === undefined ? {} : { summary: outcome.summary }) }
     const [failed, silent] = [ended.state === 'failed', !ended.notify]
-    yield* deliverCompletion({ from: ended.threadId, to: ended.parentThreadId, runId: ended.id, body, failed, silent })
+    const { threadId: from, parentThreadId: to, id: runId, createdAt: since } = ended
+    yield* deliverCompletion({ from, to, runId, body, failed, silent, since })
     if (!silent) yield* resumeWaiting(ended.parentThreadId)
   }
   yield* record({ type: 'run.finished', threadId: ended.threadId, runId: ended.id, data: briefly(ended) })
@@ -125,10 +127,9 @@ function* answerUntaken(ended: Run): Transition<void> {
   if (ended.request.kind !== 'agent' || ended.state === 'succeeded') return
   const promptsOnly = ended.state === 'cancelled' || ended.code === 'circuit_open'
   const ids = yield* untakenMessages.single(ended.id, ended.threadId, promptsOnly)
-  yield* consumeMessages(
+  yield* keepUnanswered(
+    ended,
     ids.map(({ id }) => id),
-    ended.id,
-    ended.threadId,
   )
 }
 

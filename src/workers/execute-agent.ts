@@ -137,9 +137,9 @@ async function outOfTime(
 }
 
 const foldersIn = (home: string): ActionFolders => ({
-  path: (mark) => commandFolder(home, mark),
+  path: (mark, theirs) => commandFolder(theirs ?? home, mark),
   prepare: (mark) => ensureFolder(commandFolder(home, mark)),
-  isThere: (mark) => existsSync(commandFolder(home, mark)),
+  isThere: (mark, theirs) => existsSync(commandFolder(theirs ?? home, mark)),
 })
 
 async function conclude(

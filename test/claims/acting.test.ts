@@ -50,6 +50,7 @@ class Reply {
   readonly attempt: AttemptRef
   readonly actions: readonly Action[]
   stop = new AbortController()
+  isSeen = true
   prepare: () => Promise<void> = () => Promise.resolve()
 
   private constructor(store: Store, tool: Tool, attempt: AttemptRef, actions: readonly Action[]) {
@@ -95,7 +96,7 @@ class Reply {
       store,
       clock,
       tools: new Map([[this.tool.name, this.tool]]),
-      folders: { path: () => '/nowhere', prepare: this.prepare, isThere: () => true },
+      folders: { path: () => '/nowhere', prepare: this.prepare, isThere: () => this.isSeen },
       onAction: () => {},
       agent: 'clerk',
       policy,
@@ -178,6 +179,17 @@ describe.each(engines)('acting on $name', (engine) => {
     })
     const reply = await (await Reply.with(await open(), tool)).begun()
     expect(await reply.settle()).toMatchObject([{ state: 'in_doubt', error: 'cut off' }])
+  })
+
+  test('what cannot be seen may be under way elsewhere: a probe that says "not done" settles nothing [actions/no-blind-retry]', async () => {
+    const tool = toolOf({
+      recover: () => Promise.reject(new Error('there is nothing to look at')),
+      probe: () => Promise.resolve({ kind: 'failed', error: 'not done' }),
+      perform: () => Promise.reject(new Error('it must not be performed')),
+    })
+    const reply = await (await Reply.with(await open(), tool)).begun()
+    reply.isSeen = false
+    expect(await reply.settle()).toMatchObject([{ state: 'in_doubt', tries: 1 }])
   })
 
   test('a second try that did not begin does not settle what the first may have done [actions/no-blind-retry]', async () => {

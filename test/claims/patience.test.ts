@@ -10,9 +10,9 @@ import { until } from '../support/holdfast.ts'
 const MODEL = 'anthropic/claude-sonnet-5'
 
 /** An agent of the AI SDK's provider package, whose account is a server on loopback. */
-async function install(behaviours: readonly Behaviour[], more: object = {}) {
+async function install(behaviours: readonly Behaviour[], more: object = {}, agent: object = {}) {
   const provider = await providerServer(behaviours)
-  const patient = { model: MODEL }
+  const patient = { model: MODEL, ...agent }
   const other = { replies: [{ text: 'meanwhile' }] }
   const env = { ANTHROPIC_BASE_URL: provider.url, ANTHROPIC_API_KEY: 'test' }
   return { provider, place: new AgentInstallation({ agents: { patient, other }, ...more }, { env }) }
@@ -24,27 +24,44 @@ const asked = (provider: ProviderServer, times: number) =>
 /** Clocks of two processes and a header in whole seconds: an arrival may be this much early. */
 const CLOCK_MS = 50
 
+const gaps = ({ arrivals }: ProviderServer) => arrivals.slice(1).map((at, index) => at - arrivals[index]!)
+
 test('an agent waits as its provider says, in seconds or in milliseconds, and what broken answers cost is on the bill [R6] [T8]', async () => {
-  const { place, provider } = await install([refuses(429, { 'retry-after': '2' }), server.cutsTheConnection, replies])
-  const second = await install([
-    refuses(529, { 'retry-after-ms': '1600' }),
+  const seconds = await install([server.cutsTheConnection, refuses(429, { 'retry-after': '2' }), replies])
+  const milliseconds = await install([
     refuses(429, { 'retry-after': 'soon' }),
+    refuses(529, { 'retry-after-ms': '2400' }),
     replies,
   ])
-  const [run, other] = await Promise.all([place.ask('patient'), second.place.ask('patient')])
-  expect(run).toMatchObject({ state: 'succeeded', result: { text: 'hello' }, usage: { inputTokens: 2 * INPUT_TOKENS } })
-  expect(other).toMatchObject({ state: 'succeeded', usage: { inputTokens: INPUT_TOKENS } })
-  expect([provider.requests(), second.provider.requests()]).toEqual([3, 3])
-  const gaps = ({ arrivals }: ProviderServer) => arrivals.slice(1).map((at, index) => at - arrivals[index]!)
-  const [seconds, milliseconds] = [gaps(provider), gaps(second.provider)]
-  expect(seconds[0]).toBeGreaterThanOrEqual(2_000 - CLOCK_MS)
-  expect(milliseconds[0]).toBeGreaterThanOrEqual(1_600 - CLOCK_MS)
-  // Garbage says nothing; the second wait is our own, of 2 s.
-  expect(milliseconds[1]).toBeGreaterThanOrEqual(2_000 - CLOCK_MS)
+  const runs = await Promise.all([seconds.place.ask('patient'), milliseconds.place.ask('patient')])
+  expect(runs).toMatchObject([
+    { state: 'succeeded', result: { text: 'hello' }, usage: { inputTokens: 2 * INPUT_TOKENS } },
+    { state: 'succeeded', usage: { inputTokens: INPUT_TOKENS } },
+  ])
+  // What is cut off or says nothing is waited for as we think best: a second.
+  for (const [{ provider }, told] of [[seconds, 2_000] as const, [milliseconds, 2_400] as const]) {
+    const [own = 0, asTold = 0, ...more] = gaps(provider)
+    expect(own).toBeGreaterThanOrEqual(1_000 - CLOCK_MS)
+    expect(asTold).toBeGreaterThanOrEqual(told - CLOCK_MS)
+    expect(more).toEqual([])
+  }
+})
+
+test('a side call of an agent, to make its conversation shorter, succeeds after two 429s [R5]', async () => {
+  const limited = refuses(429, { 'retry-after': '1' })
+  const { place, provider } = await install([replies, limited, limited, replies, replies], {}, { contextTokens: 500 })
+  const words = 'as long as a page '.repeat(150)
+  const { threadId } = await place.json<RunView>(['send', '--agent', 'patient', '--wait', words])
+  const second = await place.json<RunView>(['send', threadId, '--wait', words])
+  expect(second).toMatchObject({ state: 'succeeded', usage: { inputTokens: 2 * INPUT_TOKENS } })
+  expect(provider.requests()).toBe(5)
+  const steps = (await place.whole(second.id)).steps.map(({ kind }) => kind)
+  expect(steps).toEqual(['summary', 'user', 'assistant'])
+  for (const gap of gaps(provider).slice(1, 3)) expect(gap).toBeGreaterThanOrEqual(1_000 - CLOCK_MS)
 })
 
 test('two daemons on one account wait until the same instant, also one that was killed and started again [R6] [model/patient]', async () => {
-  const { place, provider } = await install([refuses(429, { 'retry-after': '4' }), replies], { lease: '3s' })
+  const { place, provider } = await install([refuses(429, { 'retry-after': '3' }), replies], { lease: '3s' })
   const first = await place.daemon(2)
   const runs = [await place.send('patient')]
   await asked(provider, 1)
@@ -63,7 +80,7 @@ test('two daemons on one account wait until the same instant, also one that was 
   for (const { runId } of runs) expect(await place.ended(runId)).toMatchObject({ state: 'succeeded' })
   const [refusedAt, ...after] = provider.arrivals
   expect(after).toHaveLength(runs.length)
-  for (const at of after) expect(at - refusedAt!).toBeGreaterThanOrEqual(4_000 - CLOCK_MS)
+  for (const at of after) expect(at - refusedAt!).toBeGreaterThanOrEqual(3_000 - CLOCK_MS)
   // And then one by one.
   expect(after.at(-1)! - after[0]!).toBeGreaterThanOrEqual(2 * 500 - 4 * CLOCK_MS)
 })

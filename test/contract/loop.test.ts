@@ -29,6 +29,22 @@ describe.each(engines)('the loop on $name', (engine) => {
     await assertInvariants(stage.store)
   })
 
+  test('what a failed turn was asked stays in the conversation, with what became of it', async () => {
+    const stage = await open()
+    stage.replies = []
+    await stage.send('count the beans')
+    expect(await stage.finished(await stage.claim())).toMatchObject({ state: 'failed', code: 'model' })
+    stage.replies = [{ text: '12 beans.' }]
+    await stage.send('try again')
+    await stage.finished(await stage.claim())
+    expect(stage.asked.at(-1)?.messages).toEqual([
+      { role: 'user', text: 'count the beans' },
+      { role: 'user', text: '[This turn failed before it was answered: beyond the script.]' },
+      { role: 'user', text: 'try again' },
+    ])
+    await assertInvariants(stage.store)
+  })
+
   test('a long message is shown whole, however little of it is kept in its row', async () => {
     const stage = await open()
     stage.replies = [{ text: 'I have read it.' }]

@@ -22,6 +22,7 @@ export type ActionView = ReturnType<typeof viewAction>
 export type WholeRun = RunView & {
   readonly actions: readonly ActionView[]
   readonly attempts: readonly { readonly workerId: string }[]
+  readonly steps: readonly { readonly kind: string }[]
 }
 
 export interface Sent {

@@ -57,6 +57,7 @@ const ledger = (d: Dialect) => [
       'skipped', 'denied', 'expired', 'withdrawn')),
     mark ${d.key} not null,
     tries ${d.integer} not null default 0,
+    home text,
     decision text,
     repeat_of ${d.key},
     result text,
