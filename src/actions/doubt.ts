@@ -70,3 +70,14 @@ function* write(action: Action, resolution: Resolution): Transition<Action | und
       and given_up is null returning *`,
   )
 }
+
+/** It was to be done again, and it turned out that somebody who had begun it could still do it: the doubt stays. */
+export function* doubtAgain({ id, tries }: Action, error: string): Transition<Action | undefined> {
+  const doubtful = yield* first(
+    actionRow,
+    sql`update actions set state = 'in_doubt', error = ${error}, settled_by = 'nobody', settled_at = ${now}
+      where id = ${id} and state = 'approved' and tries = ${tries} and tries > 0 returning *`,
+  )
+  if (doubtful !== undefined) yield* recordSettled(doubtful)
+  return doubtful
+}

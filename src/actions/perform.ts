@@ -1,4 +1,5 @@
 import type { ActionId } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
 import { now, sql } from '../store/sql.ts'
 import { first } from '../store/transition.ts'
@@ -6,17 +7,19 @@ import type { Transition } from '../store/transition.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
 import { findRun } from '../runs/run.ts'
 import { actionRow, findAction } from './action.ts'
-import { approvalOfAction, consumeApproval, subjectDigest, usableApproval } from './approval.ts'
+import { approvalOfAction, consumeApproval, requestApproval, subjectDigest, usableApproval } from './approval.ts'
 import { judge } from './policy.ts'
 import type { PolicyRule } from './policy.ts'
 import { rulesInForce } from './rule.ts'
 import type { Action } from './action.ts'
 import { answerRepeat, failedTooOften, findOriginal, placeOf, recordSettled } from './propose.ts'
+import { marked, takeMark, takenBy } from './window.ts'
+import type { OnceWindow } from './window.ts'
 
 export type Start =
   /** The intent is on disk: perform it now. */
   | { readonly kind: 'started'; readonly action: Action }
-  /** It needs no performing: a repeat, or one that failed too often. */
+  /** It needs no performing: a repeat, or one that failed too often. Or it waits: a person is asked first. */
   | { readonly kind: 'settled'; readonly action: Action }
   | { readonly kind: 'refused'; readonly why: 'cancel-requested' | 'superseded' }
 
@@ -28,6 +31,10 @@ export interface Now {
   readonly agent: string
   readonly policy: readonly PolicyRule[]
   readonly version: string
+  /** Where its tool says once across runs. */
+  readonly once?: OnceWindow
+  /** How long a person has to answer, if one is asked. */
+  readonly approvalMs?: number
 }
 
 /**
@@ -38,22 +45,53 @@ export function* startAction(attempt: AttemptRef, id: ActionId, current: Now): T
   const action = yield* findAction.single(id)
   if (action === undefined) throw new Error(`action ${id} vanished`)
   const original = yield* findOriginal(action)
-  if (original !== undefined) return { kind: 'settled', action: (yield* answerRepeat(action, original)) ?? action }
+  if (original?.again === null) return yield* answered(action, original)
   if (yield* failedTooOften(action)) return { kind: 'settled', action: yield* giveUp(action) }
   const refusal = yield* permission(action, current)
   if (refusal !== undefined) return { kind: 'settled', action: yield* refuse(action, refusal) }
+  const mark =
+    current.once === undefined ? ({ kind: 'mine' } as const) : yield* takeMark(action, current.agent, current.once)
+  if (mark.kind === 'taken') return yield* answered(action, mark.by)
+  const released = original ?? mark.released
+  if (released !== undefined && (yield* approvalOfAction.single(id)) === undefined)
+    return { kind: 'settled', action: yield* askAfresh(action, released, current) }
   const started = yield* first(
     actionRow,
     sql`update actions set state = 'started', tries = tries + 1, started_at = ${now}, home = ${homeOf(attempt)}
-      where id = ${id} and state = 'approved'
+      where id = ${id} and state = 'approved' and ${marked(action, current.agent, current.once)}
         and exists (select 1 from runs where id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running'
           and cancel_requested_at is null)
       returning *`,
   )
-  if (started === undefined) return { kind: 'refused', why: yield* whyRefused(attempt) }
+  if (started === undefined) return yield* notStarted(attempt, action, current)
   yield* useApproval(started, current)
   yield* record({ type: 'action.started', ...placeOf(started), data: { actionId: id, tool: started.tool } })
   return { kind: 'started', action: started }
+}
+
+function* answered(action: Action, original: Action): Transition<Start> {
+  return { kind: 'settled', action: (yield* answerRepeat(action, original)) ?? action }
+}
+
+/** Another run took the mark in the same commit: then this is the repeat of that. */
+function* notStarted(attempt: AttemptRef, action: Action, { agent, once }: Now): Transition<Start> {
+  const other = once === undefined ? undefined : yield* takenBy(action, agent, once)
+  return other === undefined ? { kind: 'refused', why: yield* whyRefused(attempt) } : yield* answered(action, other)
+}
+
+/** It was done before, and a person said that it may be done once more: that it happens now is asked for, whatever allows it. */
+function* askAfresh(action: Action, released: Action, { approvalMs = LIMITS.approvalMs }: Now): Transition<Action> {
+  const waiting = yield* first(
+    actionRow,
+    sql`update actions set state = 'waiting', decision = null where id = ${action.id} and state = 'approved' returning *`,
+  )
+  if (waiting === undefined) return action
+  yield* requestApproval(
+    waiting,
+    `it was done before (${released.id}), and once more was allowed by ${released.again ?? ''}`,
+    approvalMs,
+  )
+  return waiting
 }
 
 /**

@@ -9,6 +9,8 @@ import { actionRow } from './action.ts'
 import type { Action, Decision } from './action.ts'
 import { earlierAnswer, requestApproval, subjectDigest, withdrawApprovals } from './approval.ts'
 import type { Verdict } from './policy.ts'
+import { findInWindow } from './window.ts'
+import type { OnceWindow } from './window.ts'
 
 /** What the model wants done, and what is known about it before anything happens. */
 export interface NewAction {
@@ -26,6 +28,10 @@ export interface NewAction {
   readonly verdict?: Verdict
   /** How long a person has to answer, if one is asked. */
   readonly expiresInMs?: number
+  /** To be asked for whatever the identical call was answered with before: a person wants it so. */
+  readonly afresh?: boolean
+  /** Whose it is, where its tool says once across runs. */
+  readonly window?: { readonly agent: string; readonly once: OnceWindow }
   /** Why it cannot be done at all: an unknown tool, an input that does not fit. */
   readonly wrong?: string
 }
@@ -71,13 +77,25 @@ export function* proposeAction(action: NewAction, place: Place): Transition<Acti
   return state === 'waiting' ? yield* askAPerson(proposed, action) : proposed
 }
 
-/** Unless the identical call has had its answer in this run already. */
-function* askAPerson(proposed: Action, { verdict, expiresInMs = LIMITS.approvalMs }: NewAction): Transition<Action> {
-  const earlier = yield* earlierAnswer(proposed)
-  if (earlier === undefined) {
-    yield* requestApproval(proposed, verdict?.by ?? '', expiresInMs)
-    return proposed
-  }
+/** Unless the identical call has had its answer already, or was done: nobody is asked about what will not be performed. */
+function* askAPerson(proposed: Action, action: NewAction): Transition<Action> {
+  const { verdict, expiresInMs = LIMITS.approvalMs, afresh = false } = action
+  const original = afresh ? undefined : yield* originalOf(proposed, action)
+  if (original !== undefined && original.again === null && original.state !== 'started')
+    return (yield* answerRepeat(proposed, original)) ?? proposed
+  const earlier = afresh ? undefined : yield* earlierAnswer(proposed)
+  if (earlier !== undefined) return yield* answerAsBefore(proposed, earlier)
+  yield* requestApproval(proposed, verdict?.by ?? '', expiresInMs)
+  return proposed
+}
+
+function* originalOf(proposed: Action, { window }: NewAction): Transition<Action | undefined> {
+  const original = yield* findOriginal(proposed)
+  if (original !== undefined || window === undefined) return original
+  return yield* findInWindow(proposed, window.agent, window.once)
+}
+
+function* answerAsBefore(proposed: Action, earlier: Action): Transition<Action> {
   const isNo = earlier.state === 'skipped' || earlier.state === 'denied'
   const answered = yield* one(
     actionRow,
@@ -92,14 +110,17 @@ function* askAPerson(proposed: Action, { verdict, expiresInMs = LIMITS.approvalM
 
 export const placeOf = ({ threadId, runId }: Action) => ({ threadId, runId })
 
-/** The first action of this run that an identical call is: done, under way, or in doubt. */
+/**
+ * The first action of this run that an identical call is: done, under way, or in doubt. One that a person said may be done
+ * once more is found too, behind those that count.
+ */
 export function* findOriginal(action: Action): Transition<Action | undefined> {
   if (action.repeats === 'each' || action.effect === 'read') return undefined
   return yield* first(
     actionRow,
     sql`select * from actions where run_id = ${action.runId} and signature = ${action.signature} and id <> ${action.id}
       and repeats = 'once' and effect = 'write' and repeat_of is null and state in ('started', 'done', 'in_doubt')
-      order by entry_seq, ordinal limit 1`,
+      order by case when again is null then 0 else 1 end, entry_seq, ordinal limit 1`,
   )
 }
 
@@ -135,9 +156,13 @@ export function* answerRepeat(action: Action, original: Action): Transition<Acti
     actionRow,
     sql`update actions set state = ${settled}, repeat_of = ${original.id}, error = ${error},
         result = ${original.result === null ? null : JSON.stringify(original.result)}, settled_at = ${now}, settled_by = 'repeat'
-      where id = ${action.id} and state in ('proposed', 'approved') returning *`,
+      where id = ${action.id} and state in ('proposed', 'waiting', 'approved') returning *`,
   )
-  if (answered !== undefined) yield* recordSettled(answered)
+  if (answered === undefined) return undefined
+  yield* recordSettled(answered)
+  yield* run(
+    sql`update approvals set state = 'withdrawn' where action_id = ${action.id} and state in ('pending', 'approved')`,
+  )
   return answered
 }
 

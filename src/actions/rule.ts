@@ -25,8 +25,8 @@ export const storedRules = single(() =>
 )
 
 const ruleRow = {
-  decode: (record: Readonly<Record<string, unknown>>): PolicyRule => {
-    const { id, rule } = storedRow.decode(record as never)
+  decode: (stored: Readonly<Record<string, unknown>>): PolicyRule => {
+    const { id, rule } = storedRow.decode(stored)
     return { ...rule, name: `rule ${id}` }
   },
 }

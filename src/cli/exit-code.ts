@@ -13,6 +13,13 @@ const REFUSED = new Set([
   'runs/already-terminal',
   'runs/not-lost',
   'conflict/mcp-tool',
+  'approvals/too-late',
+  'approvals/changed',
+  'approvals/no-rule',
+  'approvals/not-confirmed',
+  'doubts/not-in-doubt',
+  'doubts/run-ended',
+  'decisions/inside-run',
 ])
 
 export function exitCodeOf(error: unknown): number {

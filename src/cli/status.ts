@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 
+import { countMatters } from '../actions/desk.ts'
 import { judgeProcess } from '../processes/identity.ts'
 import { openBreakers } from '../runs/breaker.ts'
 import { countRuns, listRuns } from '../runs/run.ts'
@@ -27,6 +28,7 @@ async function status({ runtime, output }: Context): Promise<number> {
   const daemons = (await store.read(liveDaemons, null)).filter(({ identity }) => judgeProcess(identity) !== 'dead')
   const active = await store.read(listRuns, { states: ['running', 'parked', 'queued'], limit: SHOWN })
   const breakers = await store.read(openBreakers)
+  const needsAPerson = await store.read(countMatters)
   const now = clock.now()
   const value = {
     home,
@@ -38,6 +40,7 @@ async function status({ runtime, output }: Context): Promise<number> {
       pid: identity.pid,
     })),
     runs: counts,
+    needsAPerson,
     active: active.map((run) => viewRun(run)),
     openBreakers: breakers.map(({ agent, cause, openUntil }) => ({
       agent,
@@ -55,6 +58,7 @@ async function status({ runtime, output }: Context): Promise<number> {
           .map(([state, count]) => `${count} ${state}`)
           .join(', ') || 'none yet'
       }`,
+      ...describeNeed(needsAPerson),
       ...breakers.map(({ agent, openUntil }) => {
         const until =
           (openUntil ?? 0) > now ? `until ${new Date(openUntil ?? 0).toISOString()}` : 'until its next run succeeds'
@@ -72,4 +76,11 @@ async function status({ runtime, output }: Context): Promise<number> {
     ].join('\n'),
   )
   return EXIT.done
+}
+
+function describeNeed({ approvals, doubts }: { readonly approvals: number; readonly doubts: number }): string[] {
+  return [
+    ...(approvals === 0 ? [] : [`waiting for a yes or a no: ${approvals} (holdfast approvals)`]),
+    ...(doubts === 0 ? [] : [`in doubt, waiting for somebody who knows: ${doubts} (holdfast doubts)`]),
+  ]
 }

@@ -11,7 +11,7 @@ import { describeTurns } from './conversation.ts'
 import { EXIT } from './exit-code.ts'
 import { theThread } from './find.ts'
 import type { SetExit } from './main.ts'
-import { ago, table } from './output.ts'
+import { ago, table, visibleLine } from './output.ts'
 import { commandLine } from './runs.ts'
 
 export function addThreads(program: Command, setExit: SetExit): void {
@@ -51,9 +51,9 @@ async function show({ runtime, output }: Context, given: string): Promise<number
   const now = runtime.clock.now()
   output.result(viewWholeThread(whole), () =>
     [
-      `thread:  ${thread.id}`,
-      `agent:   ${thread.agent}`,
-      ...(thread.parentId === null ? [] : [`parent:  ${thread.parentId}`]),
+      `thread:  ${visibleLine(thread.id)}`,
+      `agent:   ${visibleLine(thread.agent)}`,
+      ...(thread.parentId === null ? [] : [`parent:  ${visibleLine(thread.parentId)}`]),
       '',
       runs.length === 0
         ? 'no runs'

@@ -208,3 +208,38 @@ test('a file is read by what it is: JSON with lines, TypeScript without', async 
   await expect(loadConfig(join(folder, 'none.json'))).rejects.toMatchObject({ code: 'usage/config' })
   await expect(loadConfig(join(folder, 'none.ts'))).rejects.toMatchObject({ code: 'usage/config' })
 })
+
+test('rules have conditions on arguments, a thread, and approvals an end; an agent says what becomes of doubt', () => {
+  const where = [
+    { argument: 'path', path: 'src/**' },
+    { argument: 'to.name', equals: null },
+    { argument: 'n', oneOf: [1, 2] },
+    { argument: 'argv', words: ['git', 'push'] },
+  ]
+  const asks = { tool: 'ledger_append', thread: 'diary', where, decision: 'ask' }
+  const clerk = { ...CONTRACT.agents.clerk, doubt: 'tell' }
+  const config = readConfig({ ...CONTRACT, agents: { clerk }, policy: [asks], approvals: { expire: '2d' } }, 'c.ts')
+  expect(config.policy).toEqual([asks])
+  expect(config.approvalMs).toBe(172_800_000)
+  expect(config.agents.get('clerk')).toMatchObject({ doubt: 'tell' })
+})
+
+test.each([
+  ['[]', '"policy[0].where" has no condition in it'],
+  ['[{ "argument": "a" }]', '"policy[0].where[0]" does not say what its argument must be'],
+  ['[{ "equals": 1 }]', '"policy[0].where[0].argument" must be a text'],
+  ['[{ "argument": "a", "equals": 1, "prefix": "x" }]', 'cannot stand beside "equals"'],
+  ['[{ "argument": "a", "equal": 1 }]', 'did you mean "equals"?'],
+  ['[{ "argument": "a", "oneOf": [] }]', '"policy[0].where[0].oneOf" must not be empty'],
+  ['[{ "argument": "a", "words": "git push" }]', '"policy[0].where[0].words" must be a list'],
+  ['[{ "argument": "a", "path": "../**" }]', 'climbs out of its folder'],
+])('a condition that would protect nothing is refused, with its line: %s', (where, words) => {
+  const error = failure(`{ "policy": [\n  { "where": ${where}, "decision": "deny" }\n] }`)
+  expect(describeError(error)).toContain(words)
+  expect(describeError(error)).toContain('c.json:2:')
+})
+
+test('a condition of a program that is nothing is refused, not left out', () => {
+  const policy = [{ where: [{ argument: 'a', equals: undefined }], decision: 'allow' }]
+  expect(() => readConfig({ policy }, 'c.ts')).toThrow(/"policy\[0\]\.where\[0\]\.equals" is nothing/)
+})

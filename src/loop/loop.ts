@@ -63,7 +63,7 @@ async function settleOpen(course: Course): Promise<LoopEnd | undefined> {
   )
   if (undecided.length > 0) return waitForDecision(course, undecided)
   session.open = []
-  session.answer(settled.filter(({ replacedBy }) => replacedBy === null))
+  session.answer(settled)
   return insistence(course, settled)
 }
 

@@ -4,8 +4,7 @@ import type { NewAction } from '../actions/propose.ts'
 import { signatureOf } from '../actions/signature.ts'
 import { describeError } from '../base/errors.ts'
 import { newActionId } from '../base/ids.ts'
-import type { ThreadId } from '../base/ids.ts'
-import type { Randomness } from '../base/ids.ts'
+import type { Randomness, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { ModelReply, Tool, ToolCall } from './ports.ts'
 import { versionOf } from './version.ts'
@@ -90,6 +89,7 @@ export function proposalFor(
     input,
     signature,
     version: versionOf(tool),
+    ...(tool?.once === undefined ? {} : { window: { agent: ports.agent, once: tool.once } }),
     verdict: judge([...ports.policy, ...rules], { tool: name, effect, agent: ports.agent, thread, input }),
     ...(ports.approvalMs === undefined ? {} : { expiresInMs: ports.approvalMs }),
   }
@@ -118,6 +118,18 @@ function signed(tool: Tool, input: unknown): Checked {
     // Half a character, for one: JSON can carry it, its canonical form cannot.
     return { wrong: describeError(error) }
   }
+}
+
+/** A call as a person wants it instead: by the same checks as the model's own, and of the tool as it is now. */
+export function checkEdit(tool: Tool, input: unknown): CheckedEdit | { readonly wrong: string } {
+  const checked = checkedCall(new Map([[tool.name, tool]]), { id: '', tool: tool.name, input }, 'tool-calls')
+  return 'wrong' in checked ? checked : { ...checked, version: versionOf(tool) }
+}
+
+export interface CheckedEdit {
+  readonly input: unknown
+  readonly signature: string
+  readonly version: string
 }
 
 /** Of a call that is never performed: so that the same mistake made again is known to be the same. */

@@ -30,7 +30,7 @@ const sending = (key: string): Sending => ({
 })
 
 /** A run of an agent, claimed, with a message in its inbox. */
-async function talking({ store }: World) {
+export async function talking({ store }: World) {
   const sent = await store.apply(sendMessage, sending('first'))
   const claimed = await store.apply(claimRun, {
     workerId: await addWorker(store),
@@ -46,9 +46,9 @@ async function talking({ store }: World) {
   }
 }
 
-const CURRENT = { agent: 'clerk', policy: [{ decision: 'allow' }], version: '' } as const
+export const CURRENT = { agent: 'clerk', policy: [{ decision: 'allow' }], version: '' } as const
 
-const aTurn = (messageId: string, entries: readonly string[]): Turn => ({
+export const aTurn = (messageId: string, entries: readonly string[]): Turn => ({
   generation: 1,
   shown: [{ messageId, text: 'hello' }],
   reply: { text: 'I will', toolCalls: [] },
@@ -73,7 +73,7 @@ async function proposed(world: World, entries: readonly string[] = ['a']) {
   return { ref, actions: recorded.actions }
 }
 
-async function started(world: World) {
+export async function started(world: World) {
   const { ref, actions } = await proposed(world, ['a', 'a'])
   const start = await world.store.apply(startAction, ref, actions[0]!.id, CURRENT)
   if (start.kind !== 'started') throw new Error(start.kind)

@@ -1,4 +1,5 @@
 import { actionsOfRun } from '../../src/actions/action.ts'
+import type { OnceWindow } from '../../src/actions/window.ts'
 import type { PolicyRule } from '../../src/actions/policy.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import { newAttemptId, newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
@@ -37,7 +38,7 @@ export class Stage {
   readonly effects: string[] = []
   readonly asked: ModelRequest[] = []
   readonly asides: ModelRequest[] = []
-  readonly threadId = 'conversation' as ThreadId
+  threadId = 'conversation' as ThreadId
   replies: readonly StagedReply[] = []
   /** What a turn is answered with instead of the script, if it says anything. */
   answer: (request: ModelRequest) => Promise<Asked> | undefined = () => undefined
@@ -51,6 +52,8 @@ export class Stage {
   recover: NonNullable<Tool['recover']> | undefined
   probe: NonNullable<Tool['probe']> | undefined
   idempotent = false
+  /** Of `append`: once across runs. */
+  once: OnceWindow | undefined
 
   constructor(store: Store) {
     this.store = store
@@ -137,6 +140,11 @@ export class Stage {
     return Promise.resolve({ kind: 'replied', reply, spent })
   }
 
+  /** As a run has it. */
+  tool(name: 'append' | 'shout'): Tool {
+    return this.#tool(name, 'write', name === 'append' ? 'once' : 'each')[1]
+  }
+
   #tool(name: string, effect: 'read' | 'write', repeat: 'once' | 'each'): [string, Tool] {
     const perform = async (input: unknown) => {
       const { entry } = input as { entry: string }
@@ -147,8 +155,12 @@ export class Stage {
     const validate = (input: unknown) =>
       typeof (input as { entry?: unknown } | null)?.entry === 'string' ? { input } : { error: 'entry: is required' }
     const identity = (input: unknown) => (input as { entry: string }).entry
-    const { recover, probe, idempotent } = this
-    const optional = { ...(recover === undefined ? {} : { recover }), ...(probe === undefined ? {} : { probe }) }
+    const { recover, probe, idempotent, once } = this
+    const optional = {
+      ...(recover === undefined ? {} : { recover }),
+      ...(probe === undefined ? {} : { probe }),
+      ...(once === undefined || repeat === 'each' ? {} : { once }),
+    }
     const about = { name, description: name, inputSchema: {}, effect, repeat, timeoutMs: 1_000, idempotent }
     return [name, { ...about, identity, validate, perform, ...optional }]
   }

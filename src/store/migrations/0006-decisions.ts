@@ -43,5 +43,36 @@ export const decisions: Migration = {
       removed_by text
     )${d.tableEnd}`,
     `create index policy_rules_in_force on policy_rules (made_at) where removed_at is null`,
+
+    // Who said that what was done may be done once more.
+    `alter table actions add column again text`,
+    `drop index actions_once`,
+    `create unique index actions_once on actions (run_id, signature) where repeats = 'once' and effect = 'write'
+      and repeat_of is null and again is null and state in ('started', 'done', 'in_doubt')`,
+    // Where a tool says once across runs: whose turn it is. Only the action that is named here may begin.
+    `create table once_marks (
+      scope ${d.key} not null,
+      signature text not null,
+      action_id ${d.key} not null,
+      primary key (scope, signature)
+    )${d.tableEnd}`,
+
+    // What a person outside is told, by each way that there is; and the last event that was looked at for that.
+    `create table notices (
+      id ${d.key} primary key,
+      channel text not null,
+      body text not null,
+      state text not null check (state in ('pending', 'sent', 'given_up')),
+      tries ${d.integer} not null default 0,
+      next_at ${d.integer} not null,
+      created_at ${d.integer} not null,
+      settled_at ${d.integer},
+      error text
+    )${d.tableEnd}`,
+    `create index notices_due on notices (next_at) where state = 'pending'`,
+    `create table notice_cursor (
+      id ${d.integer} primary key,
+      seq ${d.integer} not null
+    )${d.tableEnd}`,
   ],
 }
