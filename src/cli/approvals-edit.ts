@@ -51,7 +51,7 @@ function checkedInput(runtime: Runtime, { action, run }: AskedMatter, input: unk
   }
   const checked = checkEdit(tool, input)
   if ('wrong' in checked) {
-    throw new HoldfastError('approvals/wrong-input', `${action.tool} does not take that: ${checked.wrong}`, {
+    throw new HoldfastError('usage/input', `${action.tool} does not take that: ${checked.wrong}`, {
       remedy: 'nothing was changed',
     })
   }

@@ -243,3 +243,39 @@ test('a condition of a program that is nothing is refused, not left out', () => 
   const policy = [{ where: [{ argument: 'a', equals: undefined }], decision: 'allow' }]
   expect(() => readConfig({ policy }, 'c.ts')).toThrow(/"policy\[0\]\.where\[0\]\.equals" is nothing/)
 })
+
+test('a write may be once for its thread or agent, and people are told by channels', () => {
+  const once = { per: 'agent', within: '24h' }
+  const { ledger_append: tool } = CONTRACT.tools
+  const notify = [
+    { webhook: 'https://example.org/x', secret: '${A}' },
+    { ntfy: 'https://ntfy.sh/t' },
+    { desktop: true },
+  ]
+  const config = readConfig({ ...CONTRACT, tools: { ledger_append: { ...tool, once } }, notify }, 'c.ts')
+  expect(config.tools.get('ledger_append')).toMatchObject({ once: { per: 'agent', withinMs: 86_400_000 } })
+  expect(config.notify).toEqual([
+    { kind: 'webhook', url: 'https://example.org/x', secret: '${A}' },
+    { kind: 'ntfy', url: 'https://ntfy.sh/t' },
+    { kind: 'desktop' },
+  ])
+})
+
+test.each([
+  ['{ "webhook": "https://example.org/" }', 'has no "secret"'],
+  ['{ "webhook": "ftp://x/", "secret": "s" }', 'is not an address'],
+  ['{ "ntfy": "https://u:p@ntfy.sh/t" }', 'is not an address'],
+  ['{ "ntfy": "https://ntfy.sh/t", "secret": "s" }', 'is for a webhook'],
+  ['{ "pigeon": "grey" }', 'is not a setting'],
+  ['{ "desktop": true, "ntfy": "https://ntfy.sh/t" }', 'must name one way'],
+  ['{ "desktop": false }', 'must be true'],
+])('a channel that would tell nobody is refused: %s', (channel, words) => {
+  expect(describeError(failure(`{ "notify": [${channel}] }`))).toContain(words)
+})
+
+test('once is for writes that are not repeated', () => {
+  const tool = { ...CONTRACT.tools.ledger_append, repeat: 'each', once: { per: 'agent', within: '24h' } }
+  expect(() => readConfig({ tools: { ledger_append: tool } }, 'c.ts')).toThrow(/once" is for writes/)
+  const forever = { ...CONTRACT.tools.ledger_append, once: { per: 'world', within: 'long' } }
+  expect(() => readConfig({ tools: { ledger_append: forever } }, 'c.ts')).toThrow(/per" must be/)
+})

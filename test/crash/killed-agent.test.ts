@@ -128,6 +128,7 @@ function stated({ effects }: StatementView, lines: readonly string[]): string[] 
   return [
     ...lines.filter((line) => !done.includes(line) && !open.includes(line)).map((line) => `${line} is not stated`),
     ...done.filter((entry) => !lines.includes(entry)).map((entry) => `${entry} is stated and was not written`),
+    ...done.filter((entry, index) => done.indexOf(entry) < index).map((entry) => `${entry} is stated twice`),
     ...(effects.every(({ allowedBy, startedAt, settledAt }) => allowedBy && startedAt && settledAt)
       ? []
       : ['an effect without who allowed it, or when']),

@@ -5,7 +5,12 @@ import { decideApproval } from '../../src/actions/decide.ts'
 import { openDoubts, resolveDoubt } from '../../src/actions/doubt.ts'
 import type { OnceWindow } from '../../src/actions/window.ts'
 import { releaseAction } from '../../src/actions/window.ts'
-import type { RunId, ThreadId } from '../../src/base/ids.ts'
+import type { ActionId, RunId, ThreadId } from '../../src/base/ids.ts'
+import { startAction } from '../../src/actions/perform.ts'
+import type { Now, Start } from '../../src/actions/perform.ts'
+import { versionOf } from '../../src/loop/version.ts'
+import type { AttemptRef } from '../../src/runs/attempt.ts'
+import type { Transition } from '../../src/store/transition.ts'
 import type { Claim } from '../../src/runs/claim.ts'
 import { finishRun } from '../../src/runs/finish.ts'
 import type { TestEngine } from '../support/engines.ts'
@@ -40,6 +45,34 @@ async function world(engine: TestEngine, once: OnceWindow | 'none' = DAILY) {
     return claim.run.id
   }
   return { ...made, claimed, oneRun }
+}
+
+/**
+ * Two starts as one transaction. Side by side, the second so many statements behind the first; or the first stops after so
+ * many, and goes on when the second has ended.
+ */
+function* interleaved(
+  how: 'side by side' | 'overtaken',
+  statements: number,
+  starts: readonly (readonly [AttemptRef, ActionId, Now])[],
+): Transition<Start['kind'][]> {
+  const steps = starts
+    .map((args) => startAction(...args))
+    .map((transition) => ({ transition, next: transition.next() }))
+  const [first, second] = steps
+  for (let round = 0; steps.some(({ next }) => next.done !== true); round++) {
+    for (const step of steps) {
+      const waits =
+        how === 'side by side'
+          ? step === second && round < statements
+          : step === first && round >= statements && second?.next.done !== true
+      // Overtaken: the second begins where the first stops.
+      const tooEarly = how === 'overtaken' && step === second && round < statements && first?.next.done !== true
+      if (step.next.done === true || waits || tooEarly) continue
+      step.next = step.transition.next(yield step.next.value)
+    }
+  }
+  return steps.map(({ next }) => (next.value as Start).kind)
 }
 
 const told = (stage: { asked: readonly Parameters<typeof results>[0][] }) => results(stage.asked.at(-1)!).at(-1)
@@ -109,6 +142,24 @@ describe.each(engines)('a write that is not to happen again within a day, on $na
     const actions = (await Promise.all(claims.map((claim) => stage.actions(claim)))).flat()
     expect(actions.filter(({ repeatOf }) => repeatOf === null)).toMatchObject([{ state: 'done' }])
     expect(actions.filter(({ repeatOf }) => repeatOf !== null)).toHaveLength(11)
+    await assertInvariants(store)
+  })
+
+  test('two that share one commit, their statements interleaved in any way: one of them begins', async () => {
+    const { stage, store, claimed } = await world(engine)
+    const ways = ['side by side', 'overtaken'] as const
+    for (const [nth, how] of Array.from({ length: 24 }, (_, index) => [index >> 1, ways[index % 2]!] as const)) {
+      const entry = `${how} ${nth}`
+      stage.replies = [{ calls: [['append', { entry }]] }, { text: 'Done.' }]
+      const claims = [await claimed(`left ${entry}`), await claimed(`right ${entry}`)]
+      const proposed: ActionId[] = []
+      for (const claim of claims) proposed.push(await stage.propose(claim, entry))
+      const now: Now = { agent: 'clerk', policy: stage.policy, version: versionOf(stage.tool('append')), once: DAILY }
+      const starts = claims.map((claim, index) => [refOf(claim), proposed[index]!, now] as const)
+      const kinds = await store.apply(interleaved, how, nth, starts)
+      expect(kinds.toSorted(), entry).toEqual(['settled', 'started'])
+      for (const claim of claims) await store.apply(finishRun, refOf(claim), { state: 'succeeded' })
+    }
     await assertInvariants(store)
   })
 

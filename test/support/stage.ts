@@ -2,8 +2,11 @@ import { actionsOfRun } from '../../src/actions/action.ts'
 import type { OnceWindow } from '../../src/actions/window.ts'
 import type { PolicyRule } from '../../src/actions/policy.ts'
 import { systemClock } from '../../src/base/clock.ts'
-import { newAttemptId, newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
-import type { RunId, ThreadId } from '../../src/base/ids.ts'
+import { newActionId, newAttemptId, newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
+import type { ActionId, RunId, ThreadId } from '../../src/base/ids.ts'
+import { signatureOf } from '../../src/actions/signature.ts'
+import { versionOf } from '../../src/loop/version.ts'
+import { recordTurn } from '../../src/runs/turn.ts'
 import type { RunLimits } from '../../src/loop/limits.ts'
 import { runAgent } from '../../src/loop/loop.ts'
 import type { LoopEnd } from '../../src/loop/loop.ts'
@@ -163,6 +166,36 @@ export class Stage {
     }
     const about = { name, description: name, inputSchema: {}, effect, repeat, timeoutMs: 1_000, idempotent }
     return [name, { ...about, identity, validate, perform, ...optional }]
+  }
+
+  /** Records a reply with one call of `append`, and nothing of it is begun. */
+  async propose(claim: Claim, entry: string): Promise<ActionId> {
+    const tool = this.tool('append')
+    const id = newActionId(random)
+    const turn = {
+      generation: 1,
+      shown: [],
+      reply: { text: '', toolCalls: [] },
+      usage: nothing,
+      actions: [
+        {
+          id,
+          mark: random.hex(15),
+          callId: id,
+          tool: 'append',
+          effect: 'write',
+          repeats: 'once',
+          input: { entry },
+          signature: signatureOf('append', tool.identity({ entry })),
+          version: versionOf(tool),
+          verdict: { kind: 'allow', by: 'a rule', via: 'configuration' },
+        },
+      ],
+    } as const
+    const ref = { id: claim.attempt.id, runId: claim.run.id, fence: claim.run.fence }
+    const recorded = await this.store.apply(recordTurn, ref, turn)
+    if (recorded.kind !== 'recorded') throw new Error(recorded.kind)
+    return id
   }
 
   actions = async (claim: Claim) => this.store.read(actionsOfRun, claim.run.id)
