@@ -17,6 +17,7 @@ export default defineConfig({
       suite('unit', ['src/**/*.test.ts']),
       suite('tidy', ['test/tidy/**/*.test.ts', 'test/promises.test.ts', 'test/claims.test.ts'], 60_000),
       suite('contract', ['test/contract/**/*.test.ts']),
+      suite('decisions', ['test/decisions/**/*.test.ts'], 120_000),
       suite('processes', ['test/processes/**/*.test.ts'], 60_000),
       suite('model', ['test/model/**/*.test.ts'], 60_000),
       suite('tools', ['test/tools/**/*.test.ts'], 60_000),

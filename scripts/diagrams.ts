@@ -7,6 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 import { ACTION_MOVES } from '../src/actions/action.ts'
+import { APPROVAL_MOVES } from '../src/actions/approval.ts'
 import { RUN_MOVES } from '../src/runs/run.ts'
 import { MESSAGE_MOVES } from '../src/threads/message.ts'
 import { THREAD_MOVES } from '../src/threads/thread.ts'
@@ -16,6 +17,7 @@ type Moves = Readonly<Record<string, readonly string[]>>
 const NOUNS: Readonly<Record<string, Moves>> = {
   run: RUN_MOVES,
   action: ACTION_MOVES,
+  approval: APPROVAL_MOVES,
   thread: THREAD_MOVES,
   message: MESSAGE_MOVES,
 }

@@ -6,8 +6,10 @@ import { systemRandomness } from './base/ids.ts'
 import type { Randomness } from './base/ids.ts'
 import { LIMITS } from './base/limits.ts'
 import type { LoadedConfig } from './config/load.ts'
-import type { LiveEvent } from './workers/execute-agent.ts'
-import { homePaths } from './workers/home.ts'
+import type { Tool } from './loop/ports.ts'
+import type { AnyAgent, LiveEvent } from './workers/execute-agent.ts'
+import { homePaths, readWindowUrl } from './workers/home.ts'
+import { openChannels } from './notify/open.ts'
 import { openAgents } from './workers/open-agents.ts'
 import { refuseOlderBackup, rememberSeen } from './workers/restored.ts'
 import { registerThisProcess } from './workers/worker.ts'
@@ -40,6 +42,10 @@ export interface Runtime {
   readonly backlog: number
   /** The names of the agents that this process can be. */
   readonly agents: readonly string[]
+  /** What was configured, for whoever explains it. */
+  readonly config: LoadedConfig | undefined
+  /** An agent's own tools; those of MCP servers are known only once the servers were asked. */
+  toolsOf(agent: string): ReadonlyMap<string, Tool> | undefined
   /** Makes this process a worker of the given kind. */
   registerWorker(kind: WorkerOptions['kind'], own: OwnWorkerOptions): Promise<Worker>
   /** Tells what the agents of this process say and do, as it happens; the store has what must not be missed. */
@@ -69,8 +75,12 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
   const definitions = config?.mcpServers ?? new Map<string, never>()
   const servers = new McpServers({ definitions, clock, random, warn, place, folder: homePaths(home).mcpServers })
   const ports = { store, clock, random, warn, place, backlog, servers }
-  const agents = config === undefined ? new Map() : openAgents(config, ports)
+  const agents = config === undefined ? new Map<string, AnyAgent>() : openAgents(config, ports)
   const wakes = { commands: config?.wake ?? new Map<string, never>(), env: place.env }
+  const notifies = () => ({
+    channels: openChannels(config?.notify ?? [], clock, options.environment ?? {}),
+    window: () => readWindowUrl(home),
+  })
   const watchers = new Set<(event: LiveEvent) => void>()
   const live = (event: LiveEvent) => {
     for (const watcher of watchers) watcher(event)
@@ -83,6 +93,11 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     leaseMs,
     backlog,
     agents: [...agents.keys()],
+    config,
+    toolsOf: (name) => {
+      const agent = agents.get(name)
+      return agent !== undefined && 'tools' in agent ? agent.tools : undefined
+    },
     registerWorker: (kind, own) => {
       if (kind === 'daemon') void servers.endLeftovers()
       return registerThisProcess({
@@ -97,7 +112,7 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
         agents,
         live,
         graceMs: LIMITS.graceMs,
-        ...(kind === 'daemon' ? { wakes } : {}),
+        ...(kind === 'daemon' ? { wakes, notifies: notifies() } : {}),
         ...own,
       })
     },

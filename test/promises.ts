@@ -26,7 +26,7 @@ export const PROMISES: readonly Owed[] = [
   {
     id: 'approvals/bound',
     part: 5,
-    due: false,
+    due: true,
     text: 'A decision covers exactly the bytes that were shown, once, until it expires; it is consumed in the transaction that starts the action.',
   },
   {

@@ -37,7 +37,9 @@ async function shop(home: string): Promise<void> {
   })
   const toolCalls = ['milk', 'bread'].map((what) => ({ tool: 'order', input: { what } }))
   const model = scriptedModel({ replies: [{ toolCalls }, { text: 'Milk and bread are on their way.' }] })
-  const runtime = await createRuntime({ home, agents: [defineAgent({ name: 'buyer', model, tools: [order] })] })
+  const buyer = defineAgent({ name: 'buyer', model, tools: [order] })
+  // Without a rule each order would wait for a person's yes.
+  const runtime = await createRuntime({ home, agents: [buyer], policy: [{ tool: 'order', decision: 'allow' }] })
   await runtime.start()
   const answer = runtime.ask({ agent: 'buyer', text: 'Breakfast, please.', key: 'breakfast' })
   for await (const event of answer) if (event.type === 'action') console.log(event.tool, event.input, event.state)

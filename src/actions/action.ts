@@ -9,11 +9,13 @@ import { all, first, single } from '../store/transition.ts'
  * evidence or a person settles it. Skipped, denied and expired are three different things, and the agent is told which.
  */
 export const ACTION_MOVES = {
-  proposed: ['waiting', 'approved', 'denied', 'failed', 'done', 'withdrawn'],
+  proposed: ['waiting', 'approved', 'skipped', 'denied', 'failed', 'done', 'withdrawn'],
   waiting: ['approved', 'skipped', 'denied', 'expired', 'withdrawn'],
-  approved: ['started', 'denied', 'withdrawn'],
+  // Waiting again: it was done before, and is asked for afresh. In doubt again: who had begun it may still do it.
+  approved: ['started', 'waiting', 'in_doubt', 'done', 'failed', 'denied', 'expired', 'withdrawn'],
   started: ['done', 'failed', 'in_doubt'],
-  in_doubt: ['done', 'failed'],
+  // Back to approved when a person says that it did not happen and is to be done.
+  in_doubt: ['done', 'failed', 'approved'],
   done: [],
   failed: [],
   skipped: [],
@@ -52,6 +54,15 @@ export const actionRow = row({
   home: nullable(text()),
   decision: nullable(json<Decision>()),
   repeatOf: nullable(text<ActionId>()),
+  /** Of the exact bytes that a decision is bound to: the tool as it was, and its arguments. */
+  digest: nullable(text()),
+  version: nullable(text()),
+  /** A person changed this call; that one happens instead. */
+  replacedBy: nullable(text<ActionId>()),
+  /** Who said to go on although nobody knows. */
+  givenUp: nullable(text()),
+  /** Who said that it may be done once more: an identical call is not answered from this one any longer. */
+  again: nullable(text()),
   result: nullable(json<unknown>()),
   error: nullable(text()),
   settledBy: nullable(text()),
@@ -99,5 +110,13 @@ export const openActionsOf = single((threadId: ThreadId, generation: number, lim
     sql`select a.* from actions a join entries e on e.seq = a.entry_seq
       where a.thread_id = ${threadId} and a.state in ('waiting', 'in_doubt') and e.generation = ${generation}
       order by a.entry_seq, a.ordinal limit ${limit}`,
+  ),
+)
+
+/** Those whose id starts so, two at most: enough to know whether it is unique. */
+export const actionsByPrefix = single((prefix: string) =>
+  all(
+    actionRow,
+    sql`select * from actions where id >= ${prefix} and id < ${`${prefix}\u{10ffff}`} order by id limit 2`,
   ),
 )

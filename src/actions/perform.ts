@@ -1,4 +1,5 @@
 import type { ActionId } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
 import { now, sql } from '../store/sql.ts'
 import { first } from '../store/transition.ts'
@@ -6,37 +7,131 @@ import type { Transition } from '../store/transition.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
 import { findRun } from '../runs/run.ts'
 import { actionRow, findAction } from './action.ts'
+import { approvalOfAction, consumeApproval, requestApproval, subjectDigest, usableApproval } from './approval.ts'
+import { judge } from './policy.ts'
+import type { PolicyRule } from './policy.ts'
+import { rulesInForce } from './rule.ts'
 import type { Action } from './action.ts'
 import { answerRepeat, failedTooOften, findOriginal, placeOf, recordSettled } from './propose.ts'
+import { marked, takeMark, takenBy } from './window.ts'
+import type { OnceWindow } from './window.ts'
 
 export type Start =
   /** The intent is on disk: perform it now. */
   | { readonly kind: 'started'; readonly action: Action }
-  /** It needs no performing: a repeat, or one that failed too often. */
+  /** It needs no performing: a repeat, or one that failed too often. Or it waits: a person is asked first. */
   | { readonly kind: 'settled'; readonly action: Action }
   | { readonly kind: 'refused'; readonly why: 'cancel-requested' | 'superseded' }
 
 const homeOf = ({ id }: AttemptRef) =>
   sql`(select w.home from attempts a join workers w on w.id = a.worker_id where a.id = ${id})`
 
-/** An action begins: by the run's current attempt only, never after a cancel, once for each signature where the tool says so. */
-export function* startAction(attempt: AttemptRef, id: ActionId): Transition<Start> {
+/** What is asked once more when an action begins: the rules and the tool may have changed since it was proposed. */
+export interface Now {
+  readonly agent: string
+  readonly policy: readonly PolicyRule[]
+  readonly version: string
+  /** Where its tool says once across runs. */
+  readonly once?: OnceWindow
+  /** How long a person has to answer, if one is asked. */
+  readonly approvalMs?: number
+}
+
+/**
+ * An action begins: by the run's current attempt only, never after a cancel, once for each signature where the tool says so,
+ * and with what a person approved only if it is still exactly that.
+ */
+export function* startAction(attempt: AttemptRef, id: ActionId, current: Now): Transition<Start> {
   const action = yield* findAction.single(id)
   if (action === undefined) throw new Error(`action ${id} vanished`)
   const original = yield* findOriginal(action)
-  if (original !== undefined) return { kind: 'settled', action: (yield* answerRepeat(action, original)) ?? action }
+  if (original?.again === null) return yield* answered(action, original)
   if (yield* failedTooOften(action)) return { kind: 'settled', action: yield* giveUp(action) }
+  const refusal = yield* permission(action, current)
+  if (refusal !== undefined) return { kind: 'settled', action: yield* refuse(action, refusal) }
+  const mark =
+    current.once === undefined ? ({ kind: 'mine' } as const) : yield* takeMark(action, current.agent, current.once)
+  if (mark.kind === 'taken') return yield* answered(action, mark.by)
+  const released = original ?? mark.released
+  if (released !== undefined && (yield* approvalOfAction.single(id)) === undefined)
+    return { kind: 'settled', action: yield* askAfresh(action, released, current) }
   const started = yield* first(
     actionRow,
     sql`update actions set state = 'started', tries = tries + 1, started_at = ${now}, home = ${homeOf(attempt)}
-      where id = ${id} and state = 'approved'
+      where id = ${id} and state = 'approved' and ${marked(action, current.agent, current.once)}
         and exists (select 1 from runs where id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running'
           and cancel_requested_at is null)
       returning *`,
   )
-  if (started === undefined) return { kind: 'refused', why: yield* whyRefused(attempt) }
+  if (started === undefined) return yield* notStarted(attempt, action, current)
+  yield* useApproval(started, current)
   yield* record({ type: 'action.started', ...placeOf(started), data: { actionId: id, tool: started.tool } })
   return { kind: 'started', action: started }
+}
+
+function* answered(action: Action, original: Action): Transition<Start> {
+  return { kind: 'settled', action: (yield* answerRepeat(action, original)) ?? action }
+}
+
+/** Another run took the mark in the same commit: then this is the repeat of that. */
+function* notStarted(attempt: AttemptRef, action: Action, { agent, once }: Now): Transition<Start> {
+  const other = once === undefined ? undefined : yield* takenBy(action, agent, once)
+  return other === undefined ? { kind: 'refused', why: yield* whyRefused(attempt) } : yield* answered(action, other)
+}
+
+/** It was done before, and a person said that it may be done once more: that it happens now is asked for, whatever allows it. */
+function* askAfresh(action: Action, released: Action, { approvalMs = LIMITS.approvalMs }: Now): Transition<Action> {
+  const waiting = yield* first(
+    actionRow,
+    sql`update actions set state = 'waiting', decision = null where id = ${action.id} and state = 'approved' returning *`,
+  )
+  if (waiting === undefined) return action
+  yield* requestApproval(
+    waiting,
+    `it was done before (${released.id}), and once more was allowed by ${released.again ?? ''}`,
+    approvalMs,
+  )
+  return waiting
+}
+
+/**
+ * A deny that has come meanwhile wins. What a person approved must be approved still, and exactly this. Undefined: it may
+ * begin. A second try of what is proven not to have happened needs no new yes.
+ */
+function* permission(action: Action, { agent, policy, version }: Now): Transition<Refusal | undefined> {
+  const subject = { tool: action.tool, version, input: action.input }
+  const { effect, threadId: thread } = action
+  const verdict = judge([...policy, ...(yield* rulesInForce.single())], { ...subject, effect, agent, thread })
+  if (verdict.kind === 'deny') return { state: 'denied', error: `denied by ${verdict.by}` }
+  const approval = action.tries > 0 ? undefined : yield* approvalOfAction.single(action.id)
+  if (approval === undefined) return undefined
+  if (approval.digest !== subjectDigest(subject))
+    return { state: 'denied', error: 'its tool is not the one any more that was approved' }
+  const isUsable = (yield* usableApproval.single(action.id)) !== undefined
+  return isUsable ? undefined : { state: 'expired', error: 'its approval is over' }
+}
+
+/** Used up in the transaction that records the start, and by nothing else. */
+function* useApproval(started: Action, { version }: Now): Transition<void> {
+  if (started.tries > 1 || (yield* approvalOfAction.single(started.id)) === undefined) return
+  const digest = subjectDigest({ tool: started.tool, version, input: started.input })
+  const used = yield* consumeApproval(started.id, digest)
+  if (used === undefined) throw new Error(`the approval of ${started.id} ran out while it was begun`)
+}
+
+interface Refusal {
+  readonly state: 'denied' | 'expired'
+  readonly error: string
+}
+
+function* refuse(action: Action, { state, error }: Refusal): Transition<Action> {
+  const refused = yield* first(
+    actionRow,
+    sql`update actions set state = ${state}, error = ${error}, settled_at = ${now}
+      where id = ${action.id} and state = 'approved' returning *`,
+  )
+  if (refused !== undefined) yield* recordSettled(refused)
+  return refused ?? action
 }
 
 function* giveUp(action: Action): Transition<Action> {

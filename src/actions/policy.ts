@@ -1,47 +1,75 @@
-import type { Decision } from './action.ts'
+import { holds, narrowness } from './predicate.ts'
+import type { Predicate } from './predicate.ts'
 
-/** A rule of the configuration. What it does not name matches everything. */
+/** A rule. What it does not name matches everything. */
 export interface PolicyRule {
   readonly tool?: string
   readonly effect?: 'read' | 'write'
+  /** Whose calls: of every agent, of one, or of one thread. */
   readonly agent?: string
+  readonly thread?: string
+  /** All of these must hold of its arguments. */
+  readonly where?: readonly Predicate[]
   readonly decision: 'allow' | 'deny' | 'ask'
+  /** What it is called where a decision says who made it. */
+  readonly name?: string
 }
 
 export interface Judged {
   readonly tool: string
   readonly effect: 'read' | 'write'
   readonly agent: string
+  readonly thread?: string
+  readonly input?: unknown
+}
+
+export interface Verdict {
+  readonly kind: 'allow' | 'ask' | 'deny'
+  /** Which rule, in words. */
+  readonly by: string
+  readonly via: 'configuration' | 'stored rule' | 'default'
+  readonly rule?: PolicyRule
 }
 
 /**
- * Deny wins; then allow. Where nothing matches, what the agent was given it may use. Nobody can be asked yet, so `ask`
- * is refused: an answer that is missing is not a yes.
+ * Deny wins; then the most specific rule, and of two that are as specific the one that asks. Where nothing matches, a read is
+ * allowed and a write asks a person.
  */
-export function judge(rules: readonly PolicyRule[], action: Judged): Decision {
+export function judge(rules: readonly PolicyRule[], action: Judged): Verdict {
   const matching = rules.map((rule, index) => ({ rule, index })).filter(({ rule }) => matches(rule, action))
-  const denied = matching.find(({ rule }) => rule.decision === 'deny')
-  if (denied !== undefined) return { kind: 'deny', by: `policy rule ${denied.index + 1}`, via: 'configuration' }
-  const asked = matching.find(({ rule }) => rule.decision === 'ask')
-  if (asked !== undefined) {
-    return {
-      kind: 'deny',
-      by: `policy rule ${asked.index + 1}, which asks a person, and nobody can be asked yet`,
-      via: 'configuration',
-    }
+  const [strongest] = matching.toSorted((a, b) => compareRules(a.rule, b.rule))
+  if (strongest === undefined) {
+    return action.effect === 'read'
+      ? { kind: 'allow', by: 'no rule, and it only reads', via: 'default' }
+      : { kind: 'ask', by: 'no rule, and it writes', via: 'default' }
   }
-  const allowed = matching.find(({ rule }) => rule.decision === 'allow')
-  return {
-    kind: 'allow',
-    by: allowed === undefined ? 'the agent has this tool' : `policy rule ${allowed.index + 1}`,
-    via: 'configuration',
-  }
+  const { rule, index } = strongest
+  const via = rule.name === undefined ? 'configuration' : 'stored rule'
+  return { kind: rule.decision, by: rule.name ?? `policy rule ${index + 1}`, via, rule }
 }
 
-const matches = (rule: PolicyRule, action: Judged) =>
+/** The stronger one first. */
+function compareRules(a: PolicyRule, b: PolicyRule): number {
+  if ((a.decision === 'deny') !== (b.decision === 'deny')) return a.decision === 'deny' ? -1 : 1
+  const bySpecificity = specificity(b) - specificity(a)
+  if (bySpecificity !== 0) return bySpecificity
+  return a.decision === b.decision ? 0 : a.decision === 'ask' ? -1 : 1
+}
+
+/** What it says about the call counts first, then whose call it is. */
+export function specificity({ tool, effect, agent, thread, where = [] }: PolicyRule): number {
+  const conditions = where.reduce((total, each) => total + narrowness(each), 0)
+  const named = tool === undefined ? 0 : tool.endsWith('*') ? 1 : 2
+  const scope = thread === undefined ? (agent === undefined ? 0 : 1) : 2
+  return named * 10_000 + conditions * 10 + (effect === undefined ? 0 : 3) + scope
+}
+
+export const matches = (rule: PolicyRule, action: Judged): boolean =>
   (rule.tool === undefined || isTool(rule.tool, action.tool)) &&
   (rule.effect === undefined || rule.effect === action.effect) &&
-  (rule.agent === undefined || rule.agent === action.agent)
+  (rule.agent === undefined || rule.agent === action.agent) &&
+  (rule.thread === undefined || rule.thread === action.thread) &&
+  (rule.where ?? []).every((predicate) => holds(predicate, action.input))
 
 /** `files__*` is every tool of an MCP server; no tool has a star in its name. */
 const isTool = (pattern: string, tool: string) =>

@@ -7,6 +7,10 @@ import { first, one, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { actionRow } from './action.ts'
 import type { Action, Decision } from './action.ts'
+import { earlierAnswer, requestApproval, subjectDigest, withdrawApprovals } from './approval.ts'
+import type { Verdict } from './policy.ts'
+import { findInWindow } from './window.ts'
+import type { OnceWindow } from './window.ts'
 
 /** What the model wants done, and what is known about it before anything happens. */
 export interface NewAction {
@@ -18,8 +22,16 @@ export interface NewAction {
   readonly repeats: 'once' | 'each'
   readonly input: unknown
   readonly signature: string
+  /** Of the tool as it is now: a decision covers no other. */
+  readonly version?: string
   /** By rule; without one the call itself was wrong. */
-  readonly decision?: Decision
+  readonly verdict?: Verdict
+  /** How long a person has to answer, if one is asked. */
+  readonly expiresInMs?: number
+  /** To be asked for whatever the identical call was answered with before: a person wants it so. */
+  readonly afresh?: boolean
+  /** Whose it is, where its tool says once across runs. */
+  readonly window?: { readonly agent: string; readonly once: OnceWindow }
   /** Why it cannot be done at all: an unknown tool, an input that does not fit. */
   readonly wrong?: string
 }
@@ -31,19 +43,30 @@ export interface Place {
   readonly ordinal: number
 }
 
-/** Records the intent. What is wrong or denied is settled here, and touches no other action. */
+const STATES = { allow: 'approved', ask: 'waiting', deny: 'denied' } as const
+
+/**
+ * Records the intent, and with it the question to a person where one must be asked. What is wrong or denied is settled here,
+ * and touches no other action.
+ */
 export function* proposeAction(action: NewAction, place: Place): Transition<Action> {
-  const state = action.wrong !== undefined ? 'failed' : action.decision?.kind === 'deny' ? 'denied' : 'approved'
-  const settled = state !== 'approved'
-  const error = action.wrong ?? (state === 'denied' ? `denied by ${action.decision?.by ?? 'rule'}` : null)
+  const { verdict, version = '' } = action
+  const state = action.wrong !== undefined || verdict === undefined ? 'failed' : STATES[verdict.kind]
+  const settled = state === 'failed' || state === 'denied'
+  const error = action.wrong ?? (state === 'denied' ? `denied by ${verdict?.by ?? 'rule'}` : null)
+  const decision: Decision | undefined =
+    verdict === undefined || verdict.kind === 'ask'
+      ? undefined
+      : { kind: verdict.kind, by: verdict.by, via: verdict.via }
+  const digest = action.wrong === undefined ? subjectDigest({ tool: action.tool, version, input: action.input }) : null
   const proposed = yield* one(
     actionRow,
     sql`insert into actions (id, run_id, thread_id, entry_seq, ordinal, call_id, tool, effect, repeats, input, signature,
-        state, mark, decision, error, created_at, settled_at)
+        state, mark, decision, error, digest, version, created_at, settled_at)
       values (${action.id}, ${place.runId}, ${place.threadId}, ${place.entrySeq}, ${place.ordinal}, ${action.callId},
         ${action.tool}, ${action.effect}, ${action.repeats}, ${JSON.stringify(action.input ?? null)}, ${action.signature},
-        ${state}, ${action.mark}, ${action.decision === undefined ? null : JSON.stringify(action.decision)}, ${error},
-        ${now}, ${settled ? sql`${now}` : sql`null`})
+        ${state}, ${action.mark}, ${decision === undefined ? null : JSON.stringify(decision)}, ${error},
+        ${digest}, ${version}, ${now}, ${settled ? sql`${now}` : sql`null`})
       returning *`,
   )
   yield* record({
@@ -51,19 +74,53 @@ export function* proposeAction(action: NewAction, place: Place): Transition<Acti
     ...placeOf(proposed),
     data: { actionId: proposed.id, tool: proposed.tool, state },
   })
+  return state === 'waiting' ? yield* askAPerson(proposed, action) : proposed
+}
+
+/** Unless the identical call has had its answer already, or was done: nobody is asked about what will not be performed. */
+function* askAPerson(proposed: Action, action: NewAction): Transition<Action> {
+  const { verdict, expiresInMs = LIMITS.approvalMs, afresh = false } = action
+  const original = afresh ? undefined : yield* originalOf(proposed, action)
+  if (original !== undefined && original.again === null && original.state !== 'started')
+    return (yield* answerRepeat(proposed, original)) ?? proposed
+  const earlier = afresh ? undefined : yield* earlierAnswer(proposed)
+  if (earlier !== undefined) return yield* answerAsBefore(proposed, earlier)
+  yield* requestApproval(proposed, verdict?.by ?? '', expiresInMs)
   return proposed
+}
+
+function* originalOf(proposed: Action, { window }: NewAction): Transition<Action | undefined> {
+  const original = yield* findOriginal(proposed)
+  if (original !== undefined || window === undefined) return original
+  return yield* findInWindow(proposed, window.agent, window.once)
+}
+
+function* answerAsBefore(proposed: Action, earlier: Action): Transition<Action> {
+  const isNo = earlier.state === 'skipped' || earlier.state === 'denied'
+  const answered = yield* one(
+    actionRow,
+    sql`update actions set state = ${isNo ? earlier.state : 'approved'}, decision = ${JSON.stringify(earlier.decision)},
+        error = ${isNo ? `${earlier.error ?? ''} (as before: the identical call was answered already)` : null},
+        repeat_of = ${isNo ? earlier.id : null}, settled_at = ${isNo ? sql`${now}` : sql`null`}
+      where id = ${proposed.id} and state = 'waiting' returning *`,
+  )
+  if (isNo) yield* recordSettled(answered)
+  return answered
 }
 
 export const placeOf = ({ threadId, runId }: Action) => ({ threadId, runId })
 
-/** The first action of this run that an identical call is: done, under way, or in doubt. */
+/**
+ * The first action of this run that an identical call is: done, under way, or in doubt. One that a person said may be done
+ * once more is found too, behind those that count.
+ */
 export function* findOriginal(action: Action): Transition<Action | undefined> {
   if (action.repeats === 'each' || action.effect === 'read') return undefined
   return yield* first(
     actionRow,
     sql`select * from actions where run_id = ${action.runId} and signature = ${action.signature} and id <> ${action.id}
       and repeats = 'once' and effect = 'write' and repeat_of is null and state in ('started', 'done', 'in_doubt')
-      order by entry_seq, ordinal limit 1`,
+      order by case when again is null then 0 else 1 end, entry_seq, ordinal limit 1`,
   )
 }
 
@@ -99,9 +156,13 @@ export function* answerRepeat(action: Action, original: Action): Transition<Acti
     actionRow,
     sql`update actions set state = ${settled}, repeat_of = ${original.id}, error = ${error},
         result = ${original.result === null ? null : JSON.stringify(original.result)}, settled_at = ${now}, settled_by = 'repeat'
-      where id = ${action.id} and state in ('proposed', 'approved') returning *`,
+      where id = ${action.id} and state in ('proposed', 'waiting', 'approved') returning *`,
   )
-  if (answered !== undefined) yield* recordSettled(answered)
+  if (answered === undefined) return undefined
+  yield* recordSettled(answered)
+  yield* run(
+    sql`update approvals set state = 'withdrawn' where action_id = ${action.id} and state in ('pending', 'approved')`,
+  )
   return answered
 }
 
@@ -121,4 +182,5 @@ export function* recordSettled(action: Action): Transition<void> {
 export function* withdrawActions(runId: RunId): Transition<void> {
   yield* run(sql`update actions set state = 'withdrawn', settled_at = ${now}, error = 'the run ended'
     where run_id = ${runId} and state in ('proposed', 'waiting', 'approved')`)
+  yield* withdrawApprovals(runId)
 }

@@ -9,6 +9,7 @@ export type AttemptId = Branded<'attempt'>
 export type MessageId = Branded<'message'>
 export type WorkerId = Branded<'worker'>
 export type ActionId = Branded<'action'>
+export type ApprovalId = Branded<'approval'>
 
 export interface Randomness {
   /** A time-ordered id: neighbours in time are neighbours in an index. Not ordered within a millisecond. */

@@ -49,6 +49,12 @@ export const LIMITS = {
   /** Names chosen by people: agents, threads, keys. */
   nameLength: 200,
 
+  /** How long a person has to answer; a weekend fits into it. */
+  approvalMs: 7 * 86_400_000,
+  /** A notice to a person outside: how often it is tried, the first wait (each is twice the last), and what one may take. */
+  noticeTries: 5,
+  noticeFirstMs: 30_000,
+  noticeMs: 10_000,
   /** How often one call, failing each time, is performed in a run: after that the model is told to do something else. */
   sameFailures: 3,
   /** Model calls of one run: an agent that has not come to an end by then goes in circles. */

@@ -1,6 +1,6 @@
 import type { Action } from '../actions/action.ts'
 import type { Entry } from '../threads/conversation.ts'
-import { visible } from './output.ts'
+import { visible, visibleLine } from './output.ts'
 
 const MOST_CHARACTERS = 500
 /** What came of a call matters more than what it was given. */
@@ -27,7 +27,8 @@ function describeAction(action: Action): string {
   const { tool, input, error, result } = action
   const became = whatBecame(action)
   const detail = error ?? (result === null ? '' : JSON.stringify(result))
-  return `  · ${tool} ${brief(JSON.stringify(input), MOST_OF_INPUT)}: ${became}${detail === '' ? '' : ` (${brief(detail)})`}`
+  const call = `${visibleLine(tool)} ${brief(JSON.stringify(input), MOST_OF_INPUT)}`
+  return `  · ${call}: ${visibleLine(became)}${detail === '' ? '' : ` (${brief(detail)})`}`
 }
 
 // Who settles an action when nothing went wrong, or says so in its error.

@@ -8,7 +8,7 @@ import type { Runtime } from '../runtime.ts'
 import type { Context } from './context.ts'
 import { EXIT } from './exit-code.ts'
 import { theRun } from './find.ts'
-import { visible } from './output.ts'
+import { jsonText, visible } from './output.ts'
 import { nextChange } from './wait.ts'
 
 export interface EventFlags {
@@ -60,7 +60,7 @@ async function* following(runtime: Runtime, id: RunId | undefined, after: number
 }
 
 function printLine(json: boolean, event: Event): void {
-  process.stdout.write(`${json ? JSON.stringify(viewEvent(event)) : eventLine(event)}\n`)
+  process.stdout.write(`${json ? jsonText(viewEvent(event)) : eventLine(event)}\n`)
 }
 
 function eventLine({ seq, at, type, runId, data }: Event): string {

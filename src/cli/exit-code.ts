@@ -21,6 +21,13 @@ const REFUSED = new Set([
   'conflict/mcp-tool',
   'hooks/already-for-user',
   'hooks/changed-meanwhile',
+  'approvals/too-late',
+  'approvals/changed',
+  'approvals/no-rule',
+  'approvals/not-confirmed',
+  'doubts/not-in-doubt',
+  'doubts/run-ended',
+  'decisions/inside-run',
 ])
 
 export function exitCodeOf(error: unknown): number {

@@ -1,3 +1,5 @@
+import { askedByPrefix, doubtfulByPrefix } from '../actions/desk.ts'
+import type { AskedMatter, Matter } from '../actions/desk.ts'
 import { HoldfastError } from '../base/errors.ts'
 import type { ThreadId } from '../base/ids.ts'
 import { findRun, runsByPrefix } from '../runs/run.ts'
@@ -18,6 +20,18 @@ export async function theThread(store: Store, given: string): Promise<Thread> {
   const exact = await store.read(findThread, given as ThreadId)
   if (exact !== undefined) return exact
   return onlyOne(await store.read(threadsByPrefix, given), 'thread', given, '`holdfast threads list` shows them')
+}
+
+/** An approval by its id or a prefix; `apr_` may be left out. */
+export async function theApproval(store: Store, given: string): Promise<AskedMatter> {
+  const prefix = given.startsWith('apr_') ? given : `apr_${given}`
+  return onlyOne(await store.read(askedByPrefix, prefix), 'approval', given, '`holdfast approvals list` shows them')
+}
+
+/** An action in doubt, or one that was; `act_` may be left out. */
+export async function theDoubt(store: Store, given: string): Promise<Matter> {
+  const prefix = given.startsWith('act_') ? given : `act_${given}`
+  return onlyOne(await store.read(doubtfulByPrefix, prefix), 'doubt', given, '`holdfast doubts list` shows them')
 }
 
 export function onlyOne<T>(found: readonly T[], noun: string, given: string, hint: string): T {

@@ -1,13 +1,18 @@
 import { Command, CommanderError } from 'commander'
 
 import { describeError, viewError } from '../base/errors.ts'
+import { addActions } from './actions.ts'
+import { addApprovals } from './approvals.ts'
 import { addDemo } from './demo.ts'
 import { addDoctor } from './doctor.ts'
+import { addDoubts } from './doubts.ts'
 import { EXIT, exitCodeOf } from './exit-code.ts'
 import { addHook } from './hook.ts'
 import { addHooks } from './hooks.ts'
 import { addInbox } from './inbox.ts'
 import { addMcpTools } from './mcp-tools.ts'
+import { jsonText, visible } from './output.ts'
+import { addPolicy } from './policy.ts'
 import { addRun } from './run.ts'
 import { addRuns } from './runs.ts'
 import { addSend } from './send.ts'
@@ -40,6 +45,10 @@ export function makeProgram(setExit: SetExit): Command {
     addRuns,
     addThreads,
     addInbox,
+    addApprovals,
+    addDoubts,
+    addActions,
+    addPolicy,
     addStatus,
     addDoctor,
     addDemo,
@@ -80,8 +89,8 @@ export async function main(argv: string[]): Promise<number> {
 function explainFailure(error: unknown, all: readonly string[]): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage
   const argv = all.includes('--') ? all.slice(0, all.indexOf('--')) : all
-  if (argv.includes('--json')) process.stdout.write(`${JSON.stringify({ error: viewError(error) }, null, 2)}\n`)
-  process.stderr.write(`holdfast: ${describeError(error)}\n`)
+  if (argv.includes('--json')) process.stdout.write(`${jsonText({ error: viewError(error) }, 2)}\n`)
+  process.stderr.write(`holdfast: ${visible(describeError(error))}\n`)
   if (argv.includes('--stack') && error instanceof Error) process.stderr.write(`${error.stack}\n`)
   return exitCodeOf(error)
 }

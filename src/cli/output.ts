@@ -1,3 +1,7 @@
+import { jsonText, visible, visibleLine } from '../base/visible.ts'
+
+export { jsonText, visible, visibleLine }
+
 /** Results go to standard output, everything else to standard error; colour and progress only to a terminal. */
 export interface Output {
   readonly json: boolean
@@ -11,10 +15,10 @@ export function makeOutput(json: boolean): Output {
   return {
     json,
     result(value, human) {
-      const text = json ? JSON.stringify(value, null, 2) : human()
+      const text = json ? jsonText(value, 2) : human()
       if (text !== '') process.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
     },
-    note: (text) => void process.stderr.write(`holdfast: ${text}\n`),
+    note: (text) => void process.stderr.write(`holdfast: ${visible(text)}\n`),
   }
 }
 
@@ -28,15 +32,8 @@ export function table(header: readonly string[], rows: readonly (readonly string
   const widths = header.map((_, column) => Math.max(...[header, ...rows].map((row) => (row[column] ?? '').length)))
   const line = (row: readonly string[]) =>
     row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0))).join('  ')
-  return [header, ...rows].map((row) => visible(line(row)).trimEnd()).join('\n')
+  return [header, ...rows].map((row) => visibleLine(line(row)).trimEnd()).join('\n')
 }
-
-/** Text from commands and people must not steer the terminal: control and bidirectional characters are shown, not sent. */
-export function visible(text: string): string {
-  return text.replace(CONTROL, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
-}
-
-const CONTROL = /[[\p{Cc}\p{Bidi_Control}]--[\n\t]]/gv
 
 export function ago(instant: number, now: number): string {
   const seconds = Math.max(0, Math.round((now - instant) / 1_000))

@@ -1,6 +1,7 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
 
+import { awaitedBy, viewAwaited } from '../actions/desk.ts'
 import { formatDuration } from '../base/duration.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { newAttemptId } from '../base/ids.ts'
@@ -22,6 +23,8 @@ import { EXIT } from './exit-code.ts'
 import { theRun, theThread } from './find.ts'
 import type { SetExit } from './main.ts'
 import { ago, progress, table, visible } from './output.ts'
+import { describeAwaited } from './show-matter.ts'
+import { showStatement } from './statement.ts'
 import { untilEnded } from './wait.ts'
 
 export function addRuns(program: Command, setExit: SetExit): void {
@@ -57,6 +60,13 @@ export function addRuns(program: Command, setExit: SetExit): void {
     .argument('<run>')
     .action(async (id: string, _: unknown, command: Command) =>
       setExit(await withRuntime(command, (context) => disown(context, id), 'welcome')),
+    )
+  runs
+    .command('statement')
+    .description('every effect that a run had on the world: what, who allowed it, when, and what is in doubt')
+    .argument('<run>')
+    .action(async (id: string, _: unknown, command: Command) =>
+      setExit(await withRuntime(command, (context) => showStatement(context, id), 'welcome')),
     )
   runs
     .command('events')
@@ -113,11 +123,15 @@ async function show({ runtime, output }: Context, given: string): Promise<number
   const { id } = await theRun(runtime.store, given)
   const whole = await runtime.store.read(readWholeRun, id)
   if (whole === undefined) throw new HoldfastError('not-found/run', `there is no run "${given}"`)
+  const awaited = await runtime.store.read(awaitedBy, id)
   const { run, late, attempts, entries, actions } = whole
-  output.result(viewWholeRun(whole), () =>
+  const view = viewWholeRun(whole)
+  output.result(awaited === undefined ? view : { ...view, waitsFor: viewAwaited(awaited) }, () =>
     [describeRun(run, attempts, late.length), ...describeTurns(entries, actions)].join('\n\n'),
   )
-  return EXIT.done
+  if (awaited === undefined) return EXIT.done
+  output.note(describeAwaited(awaited))
+  return EXIT.waiting
 }
 
 const iso = (instant: number | null) => (instant === null ? undefined : new Date(instant).toISOString())

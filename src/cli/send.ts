@@ -1,5 +1,7 @@
 import type { Command } from 'commander'
 
+import { awaitedBy, viewAwaited } from '../actions/desk.ts'
+import type { Awaited } from '../actions/desk.ts'
 import { HoldfastError, describeError } from '../base/errors.ts'
 import type { RunId } from '../base/ids.ts'
 import { judgeProcess } from '../processes/identity.ts'
@@ -21,6 +23,7 @@ import { EXIT, signalExitCode } from './exit-code.ts'
 import { theThread } from './find.ts'
 import type { SetExit } from './main.ts'
 import { progress, visible } from './output.ts'
+import { describeAwaited } from './show-matter.ts'
 import { whenToldToStop } from './told-to-stop.ts'
 import { nextChange } from './wait.ts'
 
@@ -117,13 +120,19 @@ async function carryOut(context: Context, messageId: string, first: RunId | unde
 
 const LOOK_AGAIN_MS = 1_000
 
-/** The run that took the message, once it has ended. `tend` is called as long as it has not, about once a second. */
+interface Taken {
+  readonly run: Run
+  /** It cannot go on before a person has said something. */
+  readonly awaited?: Awaited
+}
+
+/** The run that took the message, once it has ended or waits for a person. `tend` is called as long as it has not, about once a second. */
 async function untilTaken(
   { runtime }: Context,
   messageId: string,
   first: RunId | undefined,
   tend: (run: Run | undefined) => Promise<void> = () => Promise.resolve(),
-): Promise<Run> {
+): Promise<Taken> {
   for (;;) {
     const changed = nextChange(runtime, LOOK_AGAIN_MS)
     const message = await runtime.store.read(findMessage, messageId)
@@ -131,7 +140,12 @@ async function untilTaken(
     // One that ended without it leaves it to the next.
     if (run !== undefined && isTerminal(run.state) && (message === undefined || message.consumedByRun === run.id)) {
       changed.forget()
-      return run
+      return { run }
+    }
+    const awaited = run?.state === 'parked' ? await runtime.store.read(awaitedBy, run.id) : undefined
+    if (run !== undefined && awaited !== undefined) {
+      changed.forget()
+      return { run, awaited }
     }
     if (message !== undefined && isLost(message)) {
       changed.forget()
@@ -160,7 +174,12 @@ async function runFor({ store }: Context['runtime'], message: Message | undefine
 const isLost = ({ state, consumedByRun }: Message) =>
   state === 'dead' || state === 'replaced' || (state === 'consumed' && consumedByRun === null)
 
-function report({ output }: Context, run: Run): number {
+function report({ output }: Context, { run, awaited }: Taken): number {
+  if (awaited !== undefined) {
+    output.result({ ...viewRun(run), waitsFor: viewAwaited(awaited) }, () => '')
+    output.note(`${run.id}: ${describeAwaited(awaited)}`)
+    return EXIT.waiting
+  }
   output.result(viewRun(run), () => visible(answerOf(run)))
   if (run.state === 'succeeded') return EXIT.done
   output.note(`\`holdfast runs show ${run.id}\` has the rest`)

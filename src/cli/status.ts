@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 
+import { countMatters } from '../actions/desk.ts'
 import { judgeProcess } from '../processes/identity.ts'
 import { openBreakers } from '../runs/breaker.ts'
 import { countRuns, listRuns } from '../runs/run.ts'
@@ -31,6 +32,7 @@ async function status({ runtime, output }: Context): Promise<number> {
   const breakers = await store.read(openBreakers)
   const messages = Object.fromEntries((await store.read(countMessages)).map(({ state, count }) => [state, count]))
   const wakes = await store.read(countWakes)
+  const needsAPerson = await store.read(countMatters)
   const now = clock.now()
   const value = {
     home,
@@ -44,6 +46,7 @@ async function status({ runtime, output }: Context): Promise<number> {
     runs: counts,
     messages,
     wakes: { total: wakes.wakes, vain: wakes.vain },
+    needsAPerson,
     active: active.map((run) => viewRun(run)),
     openBreakers: breakers.map(({ agent, cause, openUntil }) => ({
       agent,
@@ -59,6 +62,7 @@ async function status({ runtime, output }: Context): Promise<number> {
       `runs: ${counted(counts) || 'none yet'}`,
       `messages: ${counted(messages) || 'none yet'}`,
       ...(wakes.wakes === 0 ? [] : [`wakes of idle sessions: ${wakes.wakes}, ${wakes.vain} of them in vain`]),
+      ...describeNeed(needsAPerson),
       ...breakers.map(({ agent, openUntil }) => {
         const until =
           (openUntil ?? 0) > now ? `until ${new Date(openUntil ?? 0).toISOString()}` : 'until its next run succeeds'
@@ -82,3 +86,10 @@ const counted = (counts: Readonly<Record<string, number>>) =>
   Object.entries(counts)
     .map(([state, count]) => `${count} ${state}`)
     .join(', ')
+
+function describeNeed({ approvals, doubts }: { readonly approvals: number; readonly doubts: number }): string[] {
+  return [
+    ...(approvals === 0 ? [] : [`waiting for a yes or a no: ${approvals} (holdfast approvals)`]),
+    ...(doubts === 0 ? [] : [`in doubt, waiting for somebody who knows: ${doubts} (holdfast doubts)`]),
+  ]
+}

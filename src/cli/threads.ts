@@ -12,7 +12,7 @@ import { describeTurns } from './conversation.ts'
 import { EXIT } from './exit-code.ts'
 import type { SetExit } from './main.ts'
 import { messageTable } from './messages.ts'
-import { ago, table } from './output.ts'
+import { ago, table, visibleLine } from './output.ts'
 import { commandLine } from './runs.ts'
 import { threadOrSelf } from './self.ts'
 import { remove, stop } from './threads-stop.ts'
@@ -96,10 +96,10 @@ async function show(context: Context, given: string): Promise<number> {
 function describe({ thread, runs, entries, actions, messages }: WholeThread, tree: Branch, now: number): string {
   const waiting = messages.filter(({ state }) => state === 'pending')
   return [
-    `thread:  ${thread.id}`,
-    `agent:   ${thread.agent}`,
+    `thread:  ${visibleLine(thread.id)}`,
+    `agent:   ${visibleLine(thread.agent)}`,
     `state:   ${doing(tree.thread)}`,
-    ...(thread.parentId === null ? [] : [`parent:  ${thread.parentId}`]),
+    ...(thread.parentId === null ? [] : [`parent:  ${visibleLine(thread.parentId)}`]),
     '',
     runs.length === 0
       ? 'no runs'

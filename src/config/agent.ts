@@ -4,7 +4,7 @@ import type { RunLimits } from '../loop/limits.ts'
 import type { Path } from './json-text.ts'
 import { readLimits, readPositive } from './limits.ts'
 import type { Complain } from './problem.ts'
-import { readCommand, readDuration, readList, readRecord, readText } from './read.ts'
+import { readCommand, readDuration, readList, readOneOf, readRecord, readText } from './read.ts'
 import type { JsonRecord, Reader } from './read.ts'
 
 /** A model with tools, or a command that is an agent of its own. */
@@ -20,6 +20,8 @@ export type AgentConfig =
       readonly limits?: Partial<RunLimits>
       /** The window of its model, in tokens. */
       readonly contextTokens?: number
+      /** A write that was cut off: `park` waits for evidence or a person, `tell` lets the model go on without knowing. */
+      readonly doubt?: 'park' | 'tell'
     }
   | {
       readonly kind: 'command'
@@ -31,7 +33,7 @@ export type AgentConfig =
       readonly timeoutMs?: number
     }
 
-const MODEL_KEYS = ['model', 'system', 'tools', 'delegates', 'limits', 'contextTokens']
+const MODEL_KEYS = ['model', 'system', 'tools', 'delegates', 'limits', 'contextTokens', 'doubt']
 const COMMAND_KEYS = ['command', 'folder', 'env', 'timeout']
 const MODEL = /^(scripted:.+|openai-compatible:https?:\/\/\S+\/\S+|[^/:\s]+\/\S+)$/
 
@@ -68,7 +70,12 @@ function readBounds(agent: JsonRecord, path: Path, complain: Complain) {
   const given = <T>(key: string, read: Reader<T>) =>
     agent[key] === undefined ? undefined : read(agent[key], [...path, key], complain)
   const [limits, contextTokens] = [given('limits', readLimits), given('contextTokens', readPositive)]
-  return { ...(limits === undefined ? {} : { limits }), ...(contextTokens === undefined ? {} : { contextTokens }) }
+  const doubt = given('doubt', readOneOf(['park', 'tell']))
+  return {
+    ...(limits === undefined ? {} : { limits }),
+    ...(contextTokens === undefined ? {} : { contextTokens }),
+    ...(doubt === undefined ? {} : { doubt }),
+  }
 }
 
 const readModel: Reader<string | ModelValue> = (value, path, complain) => {

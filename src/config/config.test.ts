@@ -219,3 +219,74 @@ test('a file is read by what it is: JSON with lines, TypeScript without', async 
   await expect(loadConfig(join(folder, 'none.json'))).rejects.toMatchObject({ code: 'usage/config' })
   await expect(loadConfig(join(folder, 'none.ts'))).rejects.toMatchObject({ code: 'usage/config' })
 })
+
+test('rules have conditions on arguments, a thread, and approvals an end; an agent says what becomes of doubt', () => {
+  const where = [
+    { argument: 'path', path: 'src/**' },
+    { argument: 'to.name', equals: null },
+    { argument: 'n', oneOf: [1, 2] },
+    { argument: 'argv', words: ['git', 'push'] },
+  ]
+  const asks = { tool: 'ledger_append', thread: 'diary', where, decision: 'ask' }
+  const clerk = { ...CONTRACT.agents.clerk, doubt: 'tell' }
+  const config = readConfig({ ...CONTRACT, agents: { clerk }, policy: [asks], approvals: { expire: '2d' } }, 'c.ts')
+  expect(config.policy).toEqual([asks])
+  expect(config.approvalMs).toBe(172_800_000)
+  expect(config.agents.get('clerk')).toMatchObject({ doubt: 'tell' })
+})
+
+test.each([
+  ['[]', '"policy[0].where" has no condition in it'],
+  ['[{ "argument": "a" }]', '"policy[0].where[0]" does not say what its argument must be'],
+  ['[{ "equals": 1 }]', '"policy[0].where[0].argument" must be a text'],
+  ['[{ "argument": "a", "equals": 1, "prefix": "x" }]', 'cannot stand beside "equals"'],
+  ['[{ "argument": "a", "equal": 1 }]', 'did you mean "equals"?'],
+  ['[{ "argument": "a", "oneOf": [] }]', '"policy[0].where[0].oneOf" must not be empty'],
+  ['[{ "argument": "a", "words": "git push" }]', '"policy[0].where[0].words" must be a list'],
+  ['[{ "argument": "a", "path": "../**" }]', 'climbs out of its folder'],
+])('a condition that would protect nothing is refused, with its line: %s', (where, words) => {
+  const error = failure(`{ "policy": [\n  { "where": ${where}, "decision": "deny" }\n] }`)
+  expect(describeError(error)).toContain(words)
+  expect(describeError(error)).toContain('c.json:2:')
+})
+
+test('a condition of a program that is nothing is refused, not left out', () => {
+  const policy = [{ where: [{ argument: 'a', equals: undefined }], decision: 'allow' }]
+  expect(() => readConfig({ policy }, 'c.ts')).toThrow(/"policy\[0\]\.where\[0\]\.equals" is nothing/)
+})
+
+test('a write may be once for its thread or agent, and people are told by channels', () => {
+  const once = { per: 'agent', within: '24h' }
+  const { ledger_append: tool } = CONTRACT.tools
+  const notify = [
+    { webhook: 'https://example.org/x', secret: '${A}' },
+    { ntfy: 'https://ntfy.sh/t' },
+    { desktop: true },
+  ]
+  const config = readConfig({ ...CONTRACT, tools: { ledger_append: { ...tool, once } }, notify }, 'c.ts')
+  expect(config.tools.get('ledger_append')).toMatchObject({ once: { per: 'agent', withinMs: 86_400_000 } })
+  expect(config.notify).toEqual([
+    { kind: 'webhook', url: 'https://example.org/x', secret: '${A}' },
+    { kind: 'ntfy', url: 'https://ntfy.sh/t' },
+    { kind: 'desktop' },
+  ])
+})
+
+test.each([
+  ['{ "webhook": "https://example.org/" }', 'has no "secret"'],
+  ['{ "webhook": "ftp://x/", "secret": "s" }', 'is not an address'],
+  ['{ "ntfy": "https://u:p@ntfy.sh/t" }', 'is not an address'],
+  ['{ "ntfy": "https://ntfy.sh/t", "secret": "s" }', 'is for a webhook'],
+  ['{ "pigeon": "grey" }', 'is not a setting'],
+  ['{ "desktop": true, "ntfy": "https://ntfy.sh/t" }', 'must name one way'],
+  ['{ "desktop": false }', 'must be true'],
+])('a channel that would tell nobody is refused: %s', (channel, words) => {
+  expect(describeError(failure(`{ "notify": [${channel}] }`))).toContain(words)
+})
+
+test('once is for writes that are not repeated', () => {
+  const tool = { ...CONTRACT.tools.ledger_append, repeat: 'each', once: { per: 'agent', within: '24h' } }
+  expect(() => readConfig({ tools: { ledger_append: tool } }, 'c.ts')).toThrow(/once" is for writes/)
+  const forever = { ...CONTRACT.tools.ledger_append, once: { per: 'world', within: 'long' } }
+  expect(() => readConfig({ tools: { ledger_append: forever } }, 'c.ts')).toThrow(/per" must be/)
+})

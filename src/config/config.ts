@@ -1,5 +1,7 @@
+import type { PolicyRule } from '../actions/policy.ts'
 import type { HoldfastError } from '../base/errors.ts'
 import type { ModelPrice } from '../loop/ports.ts'
+import type { ChannelConfig } from '../notify/open.ts'
 import { expandToolName } from '../tools/built-in-names.ts'
 import type { McpServerDefinition } from '../tools/mcp/definition.ts'
 import { readSelection } from '../tools/mcp/definition.ts'
@@ -12,8 +14,8 @@ import { withDefinedTools } from './defined.ts'
 import { checkDelegates } from './delegates.ts'
 import { JsonSyntaxError, lineAndColumn, parseJsonText } from './json-text.ts'
 import { checkPrefixes, readMcpServer } from './mcp.ts'
+import { readChannel } from './notify.ts'
 import { checkNames, readRule } from './policy.ts'
-import type { PolicyRule } from './policy.ts'
 import { configError } from './problem.ts'
 import type { Complain, Problem, Source } from './problem.ts'
 import { readCount, readDuration, readList, readNamed, readRecord } from './read.ts'
@@ -34,6 +36,10 @@ export interface Config {
   readonly http?: HttpConfig
   /** The user's own way to wake an idle session: by its client, `*` for all others. */
   readonly wake?: ReadonlyMap<string, readonly [string, ...string[]]>
+  /** How people outside are told what needs them. */
+  readonly notify?: readonly ChannelConfig[]
+  /** How long a person has to answer whether an action may be done. */
+  readonly approvalMs?: number
   readonly leaseMs?: number
   readonly capacity: CapacityConfig
   readonly backlog?: number
@@ -82,7 +88,7 @@ export function readConfig(value: unknown, name: string, source?: Source): Confi
 function readRoot(value: unknown, complain: Complain): Config {
   const root = readRecord(
     value,
-    ['agents', 'tools', 'mcpServers', 'policy', 'prices', 'http', 'wake', 'lease', 'capacity'],
+    ['agents', 'tools', 'mcpServers', 'policy', 'prices', 'http', 'wake', 'notify', 'approvals', 'lease', 'capacity'],
     [],
     complain,
   )
@@ -93,6 +99,8 @@ function readRoot(value: unknown, complain: Complain): Config {
   const prices = readNamed(root['prices'] ?? {}, ['prices'], complain, readPrice)
   const http = root['http'] === undefined ? undefined : readHttpConfig(root['http'], ['http'], complain)
   const wake = root['wake'] === undefined ? undefined : readWake(root['wake'], ['wake'], complain)
+  const notify = readList(root['notify'] ?? [], ['notify'], complain, readChannel)
+  const approvalMs = root['approvals'] === undefined ? undefined : readApprovals(root['approvals'], complain)
   const leaseMs = root['lease'] === undefined ? undefined : readDuration(root['lease'], ['lease'], complain)
   // Names are looked up in what was written, so that a tool with a mistake in it is not also said to be missing.
   const [agentNames, toolNames, servers] = [keys(root['agents']), keys(root['tools']), keys(root['mcpServers'])]
@@ -107,6 +115,8 @@ function readRoot(value: unknown, complain: Complain): Config {
     ...(prices.size === 0 ? {} : { prices }),
     ...(http === undefined ? {} : { http }),
     ...(wake === undefined ? {} : { wake }),
+    ...(notify.length === 0 ? {} : { notify }),
+    ...(approvalMs === undefined ? {} : { approvalMs }),
     ...(leaseMs === undefined ? {} : { leaseMs }),
     ...readCapacity(root['capacity'] ?? {}, complain),
   }
@@ -124,6 +134,11 @@ function perTool(rule: PolicyRule): PolicyRule[] {
   if (mcp === undefined) return expandToolName(rule.tool).map((tool) => ({ ...rule, tool }))
   const tool = mcp.tool === undefined ? `${serverPrefix(mcp.server)}*` : modelToolName(mcp.server, mcp.tool)
   return [{ ...rule, tool }]
+}
+
+function readApprovals(value: unknown, complain: Complain): number | undefined {
+  const { expire } = readRecord(value, ['expire'], ['approvals'], complain)
+  return expire === undefined ? undefined : readDuration(expire, ['approvals', 'expire'], complain)
 }
 
 function readCapacity(value: unknown, complain: Complain): Pick<Config, 'capacity' | 'backlog'> {

@@ -75,6 +75,6 @@ test('a rule for a server is one for all of its tools, one for a tool only for t
   ]
   const config = readConfig({ mcpServers: { files: FILES, remote: REMOTE }, policy }, 'c.ts')
   const decide = (tool: string) => judge(config.policy, { tool, effect: 'write', agent: 'a' }).kind
-  expect(['files__a', 'files__b', 'remote__a', 'files_a'].map(decide)).toEqual(['deny', 'deny', 'allow', 'allow'])
+  expect(['files__a', 'files__b', 'remote__a', 'files_a'].map(decide)).toEqual(['deny', 'deny', 'ask', 'ask'])
   expect(config.policy[1]?.tool).toMatch(/^remote__search_all_[0-9a-f]{8}$/)
 })

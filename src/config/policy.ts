@@ -1,36 +1,40 @@
+import type { PolicyRule } from '../actions/policy.ts'
 import { NAMES_IN_CONFIG } from '../tools/built-in-names.ts'
 import { readSelection } from '../tools/mcp/definition.ts'
 import type { AgentConfig } from './agent.ts'
 import { suggest } from './problem.ts'
 import type { Complain } from './problem.ts'
-import { readOneOf, readRecord, readText } from './read.ts'
+import { readPredicate } from './predicate.ts'
+import { readList, readOneOf, readRecord, readText } from './read.ts'
 import type { Reader } from './read.ts'
-
-/** What is absent matches everything. */
-export interface PolicyRule {
-  readonly tool?: string
-  readonly effect?: 'read' | 'write'
-  readonly agent?: string
-  readonly decision: 'allow' | 'deny' | 'ask'
-}
 
 const EFFECTS = ['read', 'write'] as const
 const DECISIONS = ['allow', 'deny', 'ask'] as const
 
 export const readRule: Reader<PolicyRule> = (value, path, complain) => {
-  const rule = readRecord(value, ['tool', 'effect', 'agent', 'decision'], path, complain)
+  const rule = readRecord(value, ['tool', 'effect', 'agent', 'thread', 'where', 'decision'], path, complain)
   const optional = <T>(key: string, read: Reader<T>) =>
     rule[key] === undefined ? undefined : read(rule[key], [...path, key], complain)
-  const [tool, agent] = [optional('tool', readText), optional('agent', readText)]
+  const [tool, agent, thread] = [optional('tool', readText), optional('agent', readText), optional('thread', readText)]
   const effect = optional('effect', readOneOf(EFFECTS))
+  const where = optional('where', readConditions)
   const decision = readOneOf(DECISIONS)(rule['decision'], [...path, 'decision'], complain)
   return {
     ...(tool === undefined ? {} : { tool }),
     ...(effect === undefined ? {} : { effect }),
     ...(agent === undefined ? {} : { agent }),
+    ...(thread === undefined ? {} : { thread }),
+    ...(where === undefined ? {} : { where }),
     // Safe, and never used: without a decision the configuration is refused.
     decision: decision ?? 'deny',
   }
+}
+
+/** None would hold of everything, which is said by leaving it out. */
+const readConditions: Reader<NonNullable<PolicyRule['where']>> = (value, path, complain) => {
+  if (Array.isArray(value) && value.length === 0)
+    return complain(path, 'has no condition in it', 'leave it out, or write [{ "argument": "path", "path": "src/**" }]')
+  return readList(value, path, complain, readPredicate)
 }
 
 interface Written {

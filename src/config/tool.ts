@@ -1,3 +1,4 @@
+import type { OnceWindow } from '../actions/window.ts'
 import { isDefinedTool } from '../define/tool.ts'
 import type { DefinedTool } from '../define/tool.ts'
 import { toolNameProblem } from '../tools/built-in-names.ts'
@@ -18,6 +19,7 @@ const KEYS = [
   'input',
   'identity',
   'repeat',
+  'once',
   'command',
   'probe',
   'stop',
@@ -27,6 +29,7 @@ const KEYS = [
 
 const EFFECTS = ['read', 'write'] as const
 const REPEATS = ['once', 'each'] as const
+const SCOPES = ['thread', 'agent'] as const
 
 type Key = (typeof KEYS)[number]
 
@@ -46,8 +49,13 @@ export const readTool: Reader<ToolConfig> = (value, path, complain) => {
   const command = readCommand(tool['command'], [...path, 'command'], complain)
   const input = optional('input', readSchema) ?? ANYTHING
   const [probe, stop] = [optional('probe', readCommand), optional('stop', readCommand)]
+  const repeat = optional('repeat', readOneOf(REPEATS)) ?? (effect === 'write' ? 'once' : 'each')
+  const once = optional('once', readOnce)
+  if (tool['once'] !== undefined && (repeat !== 'once' || effect !== 'write'))
+    complain([...path, 'once'], 'is for writes with "repeat": "once"', 'leave it out')
   const rest = {
-    repeat: optional('repeat', readOneOf(REPEATS)) ?? (effect === 'write' ? 'once' : 'each'),
+    repeat,
+    ...(once === undefined ? {} : { once }),
     idempotent: optional('idempotent', readFlag) ?? false,
     timeoutMs: optional('timeout', readDuration) ?? TOOL_LIMITS.backstopMs,
     ...readIdentity(tool, input, path, complain),
@@ -56,6 +64,14 @@ export const readTool: Reader<ToolConfig> = (value, path, complain) => {
   }
   if (effect === undefined || description === undefined || command === undefined) return undefined
   return { effect, description, input, command, ...rest }
+}
+
+/** `once` beyond one run. */
+const readOnce: Reader<OnceWindow> = (value, path, complain) => {
+  const once = readRecord(value, ['per', 'within'], path, complain)
+  const per = readOneOf(SCOPES)(once['per'], [...path, 'per'], complain)
+  const withinMs = readDuration(once['within'], [...path, 'within'], complain)
+  return per === undefined || withinMs === undefined ? undefined : { per, withinMs }
 }
 
 function underItsName(tool: DefinedTool, path: Path, complain: Complain): DefinedTool | undefined {

@@ -14,6 +14,8 @@ export interface AgentDefinition {
   readonly limits?: AgentLimits
   /** The window of its model, in tokens: what is known of the model, else 150,000. */
   readonly contextTokens?: number
+  /** A write that was cut off: `park` (the default) waits for evidence or a person, `tell` lets the model go on without knowing. */
+  readonly doubt?: 'park' | 'tell'
 }
 
 /** Over all attempts at a run. What is not said is as everywhere. */

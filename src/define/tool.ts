@@ -31,6 +31,8 @@ interface Described<Schema extends StandardSchemaV1> {
   readonly identity?: readonly (keyof Output<Schema> & string)[]
   /** `once` (the default for writes): an identical call in a run gets the first one's result. */
   readonly repeat?: 'once' | 'each'
+  /** Widens `once` beyond one run: `{ per: 'agent', within: '24h' }`. */
+  readonly once?: { readonly per: 'thread' | 'agent'; readonly within: string }
   /** It honours `key` itself, so that after a crash it may be run again. */
   readonly idempotent?: boolean
   /** As `10s`; 30 minutes by default. */
@@ -87,6 +89,7 @@ export function defineTool<
     effect,
     inputSchema: input.jsonSchema,
     repeat: definition.repeat ?? (effect === 'write' ? ('once' as const) : ('each' as const)),
+    ...windowOf(name, effect, definition.repeat, definition.once),
     timeoutMs: definition.timeout === undefined ? TOOL_LIMITS.backstopMs : parseDuration(definition.timeout),
     idempotent,
     identity: (given: unknown) => pick(comparableInput(input, given), definition.identity),
@@ -117,6 +120,23 @@ function checkDefinition(name: string, description: string, effect: string, run:
       'its run does not take the signal',
       'write run: async (input, signal) => … and pass the signal on',
     )
+}
+
+function windowOf(
+  name: string,
+  effect: string,
+  repeat: string | undefined,
+  once: { readonly per: 'thread' | 'agent'; readonly within: string } | undefined,
+): Pick<Tool, 'once'> {
+  if (once === undefined) return {}
+  const { per, within } = once
+  if (effect !== 'write' || repeat === 'each' || (per !== 'thread' && per !== 'agent'))
+    throw wrong(
+      name,
+      'its once is for a write that is not repeated',
+      'write { per: "thread" or "agent", within: "24h" }',
+    )
+  return { once: { per, withinMs: parseDuration(within) } }
 }
 
 /** An identity that names nothing would make all calls the same action. */

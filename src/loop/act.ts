@@ -1,14 +1,18 @@
 import { findAction, isSettled } from '../actions/action.ts'
 import type { Action } from '../actions/action.ts'
+import { doubtAgain } from '../actions/doubt.ts'
+import type { PolicyRule } from '../actions/policy.ts'
 import { restartAction, settleAction, startAction, whyRefused } from '../actions/perform.ts'
 import type { Settlement } from '../actions/perform.ts'
 import type { Clock } from '../base/clock.ts'
+import type { RunId } from '../base/ids.ts'
 import { describeError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
 import type { Store } from '../store/store.ts'
 import { keepUntilStored } from './keep.ts'
 import type { Tool, ToolContext, ToolOutcome } from './ports.ts'
+import { versionOf } from './version.ts'
 
 export interface ActPorts {
   readonly store: Store
@@ -17,6 +21,13 @@ export interface ActPorts {
   /** Where a try of an action leaves what must outlive this process. */
   readonly folders: ActionFolders
   readonly onAction: (action: Action) => void
+  /** Whose actions they are, and the rules of the configuration. */
+  readonly agent: string
+  readonly policy: readonly PolicyRule[]
+  /** How long a person has to answer. */
+  readonly approvalMs?: number
+  /** Makes sure that no worker which lost this run can still act for it; or says which one can. */
+  readonly whoCouldStill?: (runId: RunId) => Promise<string | undefined>
 }
 
 /** `home` is that of the worker which began the try, another's perhaps. */
@@ -72,12 +83,22 @@ async function allOver(work: readonly Promise<void>[]): Promise<void> {
 }
 
 async function settleOne(ports: ActPorts, attempt: AttemptRef, action: Action, signal: AbortSignal): Promise<Action> {
-  if (isSettled(action.state)) return action
+  if (isSettled(action.state) || action.state === 'waiting') return action
   if (action.state === 'started') return recoverAction(ports, attempt, action, signal)
   // Told to stop, by the turn's time or a person: what has not begun is withdrawn with the run.
   if (signal.aborted) throw new Stopped('cancel-requested')
+  const rival = action.tries === 0 ? undefined : await ports.whoCouldStill?.(action.runId)
+  if (rival !== undefined) return (await ports.store.apply(doubtAgain, action, rival)) ?? action
   await ports.folders.prepare(markOf(action, action.tries + 1))
-  const start = await ports.store.apply(startAction, attempt, action.id)
+  const { agent, policy, approvalMs } = ports
+  const tool = ports.tools.get(action.tool)
+  const start = await ports.store.apply(startAction, attempt, action.id, {
+    agent,
+    policy,
+    version: versionOf(tool),
+    ...(tool?.once === undefined ? {} : { once: tool.once }),
+    ...(approvalMs === undefined ? {} : { approvalMs }),
+  })
   if (start.kind === 'refused') throw new Stopped(start.why)
   if (start.kind === 'settled') return start.action
   ports.onAction(start.action)

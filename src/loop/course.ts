@@ -1,5 +1,4 @@
 import type { Action } from '../actions/action.ts'
-import type { PolicyRule } from '../actions/policy.ts'
 import type { Instant } from '../base/clock.ts'
 import type { Randomness } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
@@ -15,9 +14,11 @@ import type { Session } from './session.ts'
 export interface LoopPorts extends ActPorts {
   readonly random: Randomness
   readonly ask: AskModel
-  readonly agent: string
   readonly system: string
-  readonly policy: readonly PolicyRule[]
+  /** A write that is cut off: `park` waits for evidence or a person, `tell` lets the model go on without knowing. */
+  readonly doubts?: 'park' | 'tell'
+  /** How long a person has to answer. */
+  readonly approvalMs?: number
   readonly emit: (event: LoopEvent) => void
   /** What a run may spend; the rest is as everywhere. */
   readonly limits?: Partial<RunLimits>

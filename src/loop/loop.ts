@@ -1,6 +1,9 @@
 import { failuresBefore } from '../actions/propose.ts'
+import { actionsOfEntry } from '../actions/action.ts'
 import type { Action } from '../actions/action.ts'
 import { describeError } from '../base/errors.ts'
+import { isUndecided, parkForDecision } from '../actions/await.ts'
+import { rulesInForce } from '../actions/rule.ts'
 import { LIMITS } from '../base/limits.ts'
 import { mustWait, openChildren, parkForChildren } from '../runs/children.ts'
 import type { Child } from '../runs/children.ts'
@@ -56,9 +59,25 @@ async function settleOpen(course: Course): Promise<LoopEnd | undefined> {
   const begun = over === undefined ? open : open.filter(({ state }) => state === 'started')
   const settled = await settleActions(ports, attempt, begun, signal)
   if (over !== undefined) return overLimit(course, over)
+  const undecided = settled.filter(
+    (action) => isUndecided(action) && !(action.state === 'in_doubt' && ports.doubts === 'tell'),
+  )
+  if (undecided.length > 0) return waitForDecision(course, undecided)
   session.open = []
   session.answer(settled)
   return insistence(course, settled)
+}
+
+/** Nothing is kept of a run that waits for a person: whoever comes next reads what was decided. */
+async function waitForDecision(course: Course, undecided: readonly Action[]): Promise<LoopEnd | undefined> {
+  const { ports, attempt, session } = course
+  const ids = undecided.map(({ id }) => id)
+  const parked = await ports.store.apply(parkForDecision, attempt, ids)
+  if (parked.kind === 'parked') return { kind: 'left' }
+  if (parked.kind === 'refused') return { kind: 'stopped', why: 'cancel-requested' }
+  const [some] = undecided
+  session.open = some === undefined ? [] : await ports.store.read(actionsOfEntry, some.entrySeq)
+  return settleOpen(course)
 }
 
 /** A call that has failed as often as it may is answered with that; a model that makes it once more goes in circles. */
@@ -173,11 +192,13 @@ async function record(
     empty: session.empty + 1 < LIMITS.emptyReplies,
     truncated: session.truncated + 1 < limits.truncatedReplies,
   })
+  const rules = reply.toolCalls.length === 0 ? [] : await ports.store.read(rulesInForce)
+  const thread = session.run.threadId
   const turn = {
     generation: session.generation,
     shown,
     reply: kept(reply),
-    actions: reply.toolCalls.map((call) => proposalFor(ports, call, reply.finish)),
+    actions: reply.toolCalls.map((call) => proposalFor(ports, call, reply.finish, { rules, thread })),
     usage: spent,
     ...(note === undefined ? {} : { note }),
   }

@@ -1,3 +1,4 @@
+import type { OnceWindow } from '../actions/window.ts'
 import type { Clock, Instant } from '../base/clock.ts'
 import type { ActionId, RunId, ThreadId } from '../base/ids.ts'
 
@@ -135,7 +136,11 @@ export interface Tool extends ToolDescription {
   readonly effect: 'read' | 'write'
   /** `once`: an identical call in a run is the same action and gets its result. */
   readonly repeat: 'once' | 'each'
+  /** Widens `once` beyond the run: the identical call of this thread or agent, so long after it began. */
+  readonly once?: OnceWindow
   readonly timeoutMs: number
+  /** What else tells two tools of one name apart: the command that it runs. */
+  readonly definition?: unknown
   /** It honours the key itself: performing it again with the same key has no second effect. */
   readonly idempotent: boolean
   /** The arguments that make two calls the same action; never prose. */

@@ -4,9 +4,10 @@ import type { NewAction } from '../actions/propose.ts'
 import { signatureOf } from '../actions/signature.ts'
 import { describeError } from '../base/errors.ts'
 import { newActionId } from '../base/ids.ts'
-import type { Randomness } from '../base/ids.ts'
+import type { Randomness, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { ModelReply, Tool, ToolCall } from './ports.ts'
+import { versionOf } from './version.ts'
 
 /** What the model is told when its reply is of no use as it is; the conversation goes on from there. */
 const NOTES = {
@@ -59,11 +60,18 @@ export interface Proposer {
   readonly random: Randomness
   readonly agent: string
   readonly policy: readonly PolicyRule[]
+  /** How long a person has to answer. */
+  readonly approvalMs?: number
   readonly tools: ReadonlyMap<string, Tool>
 }
 
 /** What is wrong with a call becomes its result, in words for the model; nothing else is touched by it. */
-export function proposalFor(ports: Proposer, call: ToolCall, finish: ModelReply['finish']): NewAction {
+export function proposalFor(
+  ports: Proposer,
+  call: ToolCall,
+  finish: ModelReply['finish'],
+  { rules, thread }: { readonly rules: readonly PolicyRule[]; readonly thread: ThreadId },
+): NewAction {
   const { id: callId, tool: name } = call
   const tool = ports.tools.get(name)
   const common = { id: newActionId(ports.random), mark: ports.random.hex(15), callId, tool: name }
@@ -80,7 +88,10 @@ export function proposalFor(ports: Proposer, call: ToolCall, finish: ModelReply[
     repeats,
     input,
     signature,
-    decision: judge(ports.policy, { tool: name, effect, agent: ports.agent }),
+    version: versionOf(tool),
+    ...(tool?.once === undefined ? {} : { window: { agent: ports.agent, once: tool.once } }),
+    verdict: judge([...ports.policy, ...rules], { tool: name, effect, agent: ports.agent, thread, input }),
+    ...(ports.approvalMs === undefined ? {} : { expiresInMs: ports.approvalMs }),
   }
 }
 
@@ -107,6 +118,18 @@ function signed(tool: Tool, input: unknown): Checked {
     // Half a character, for one: JSON can carry it, its canonical form cannot.
     return { wrong: describeError(error) }
   }
+}
+
+/** A call as a person wants it instead: by the same checks as the model's own, and of the tool as it is now. */
+export function checkEdit(tool: Tool, input: unknown): CheckedEdit | { readonly wrong: string } {
+  const checked = checkedCall(new Map([[tool.name, tool]]), { id: '', tool: tool.name, input }, 'tool-calls')
+  return 'wrong' in checked ? checked : { ...checked, version: versionOf(tool) }
+}
+
+export interface CheckedEdit {
+  readonly input: unknown
+  readonly signature: string
+  readonly version: string
 }
 
 /** Of a call that is never performed: so that the same mistake made again is known to be the same. */

@@ -1,5 +1,7 @@
 import { actionsAfter } from '../actions/action.ts'
 import type { Action } from '../actions/action.ts'
+import { answersOf } from '../actions/edit.ts'
+import type { CallAnswer } from '../actions/edit.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { Run } from '../runs/run.ts'
 import type { Transition } from '../store/transition.ts'
@@ -93,7 +95,7 @@ export class Session {
 
   /** The results, in the order of the calls: every call of the model gets an answer, whatever became of it. */
   answer(actions: readonly Action[], most: number = LIMITS.resultCharacters): void {
-    for (const action of actions) this.#push(resultMessage(action, most))
+    for (const answer of answersOf(actions)) this.#push(resultMessage(answer, most))
   }
 
   #push(message: ModelMessage): void {
@@ -196,16 +198,23 @@ const shortened = (message: ModelMessage, most: number): ModelMessage =>
   message.role === 'tool' ? { ...message, text: clip(message.text, most) } : message
 
 /** In words for the model: what happened, what certainly did not, what nobody knows. */
-function resultMessage(action: Action, most: number): ModelMessage {
-  const { callId, tool } = action
-  return { role: 'tool', callId, tool, text: clip(resultText(action), most), failed: action.state !== 'done' }
+function resultMessage({ action, changed }: CallAnswer, most: number): ModelMessage {
+  const { callId, tool, input } = action
+  // Whole, or the model would go on as if its own arguments had been used.
+  const note = changed
+    ? `(a person changed this call before it was done; its arguments were: ${JSON.stringify(input)})\n`
+    : ''
+  const text = `${note}${resultText(action)}`
+  return { role: 'tool', callId, tool, text: clip(text, most), failed: action.state !== 'done' }
 }
 
 function resultText({ state, result, error, repeatOf }: Action): string {
   const value = typeof result === 'string' ? result : JSON.stringify(result)
-  if (state === 'done')
-    return repeatOf === null ? value : `(the same as an earlier call, which was not performed again)\n${value}`
+  if (state === 'done') return repeatOf === null ? value : `${repeatNote(repeatOf)}\n${value}`
   if (state === 'in_doubt')
     return `unknown: it may or may not have happened (${error ?? 'it was cut off'}); do not assume either`
   return `${state}: ${error ?? 'it did not happen'}`
 }
+
+const repeatNote = (original: string) =>
+  `(the same as an earlier call, which was not performed again; only a person can allow that: holdfast actions again ${original})`

@@ -56,6 +56,26 @@ export function* resumeWaiting(threadId: ThreadId): Transition<void> {
   if (waiting !== undefined) yield* resumeRun(waiting.id)
 }
 
+/** What a run that waits for a person's decision is parked for. */
+export const DECISION = 'a decision'
+
+/**
+ * Whoever decides something for a run, and whoever parks it for that, holds the run's row first: so neither misses the
+ * other, also where writers run side by side.
+ */
+export function* holdRun(runId: RunId): Transition<void> {
+  yield* holding(`run:${runId}`, run(sql`update runs set fence = fence where id = ${runId}`))
+}
+
+/** A decision was made: the run goes on at once, or will see it itself before it parks. */
+export function* resumeDecided(runId: RunId): Transition<void> {
+  const waiting = yield* first(
+    threadRunRow,
+    sql`select id from runs where id = ${runId} and state = 'parked' and parked_for = ${DECISION}`,
+  )
+  if (waiting !== undefined) yield* resumeRun(waiting.id)
+}
+
 export function* holdThread(threadId: ThreadId): Transition<void> {
   yield* holding(`thread:${threadId}`, run(sql`update threads set agent = agent where id = ${threadId}`))
 }

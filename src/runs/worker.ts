@@ -1,4 +1,4 @@
-import type { WorkerId } from '../base/ids.ts'
+import type { RunId, WorkerId } from '../base/ids.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
@@ -71,3 +71,12 @@ export const liveDaemons = single((home: string | null) =>
 )
 
 export const findWorker = single((id: WorkerId) => first(workerRow, sql`select * from workers where id = ${id}`))
+
+/** The workers that a run was taken from. */
+export const lostOwners = single((runId: RunId) =>
+  all(
+    workerRow,
+    sql`select w.* from workers w
+      where w.id in (select a.worker_id from attempts a where a.run_id = ${runId} and a.outcome = 'superseded')`,
+  ),
+)

@@ -4,9 +4,10 @@ import { bodyLimit } from 'hono/body-limit'
 import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { Runtime } from '../runtime.ts'
+import { addDecisions } from './decisions.ts'
 import { answerError } from './errors.ts'
 import type { EventStreams } from './event-stream.ts'
-import { ownHostOnly, securityHeaders, tokenNeeded } from './guard.ts'
+import { ownHostOnly, plainJson, securityHeaders, tokenNeeded } from './guard.ts'
 import type { Env } from './guard.ts'
 import { addHookRoutes } from './hooks.ts'
 import { readPage, servePageFile } from './page.ts'
@@ -24,12 +25,13 @@ export interface AppOptions {
 /** Every request passes the same gates: our own name, our own page, the token. Only health and the page need none. */
 export function makeApp(runtime: Runtime, { token, instance, streams, warn }: AppOptions): Hono<Env> {
   const app = new Hono<Env>()
-  app.use(securityHeaders, ownHostOnly)
+  app.use(securityHeaders, plainJson, ownHostOnly)
   app.get('/api/v1/health', (c) => c.json({ status: 'ok', instance }))
   addHookRoutes(app, runtime, { allowed: tokenNeeded(token), warn })
   app.use('/api/*', tokenNeeded(token), bodyLimit({ maxSize: LIMITS.requestBytes, onError: refuseBody }))
   const api = new Hono<Env>()
   addRoutes(api, runtime)
+  addDecisions(api, runtime)
   api.get('/events', (c) => streams.open(resumePoint(c), () => c.env.outgoing.destroy()))
   app.route('/api/v1', api)
   for (const [path, file] of readPage()) app.get(path, (c) => servePageFile(c, file))

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { HoldfastError, describeError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
+import { jsonText } from '../base/visible.ts'
 import { eventsAfter, lastEventSeq } from '../events/event.ts'
 import type { Event } from '../events/event.ts'
 import { viewEvent } from '../runs/view.ts'
@@ -88,10 +89,10 @@ async function* frames(ports: StreamPorts, after: number, signal: AbortSignal): 
   }
 }
 
-const eventFrame = (event: Event) => `id: ${event.seq}\ndata: ${JSON.stringify(viewEvent(event))}\n\n`
+const eventFrame = (event: Event) => `id: ${event.seq}\ndata: ${jsonText(viewEvent(event))}\n\n`
 
 /** Without an id: what is only being said has no place in the order of what happened. */
-const textFrame = (part: TextPart) => `event: text\ndata: ${JSON.stringify(part)}\n\n`
+const textFrame = (part: TextPart) => `event: text\ndata: ${jsonText(part)}\n\n`
 
 /** Wakes one stream. Subscribed as long as it is open, so that nothing falls between a look and the wait after it. */
 class News {

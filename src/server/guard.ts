@@ -2,6 +2,7 @@ import type { HttpBindings } from '@hono/node-server'
 import type { MiddlewareHandler } from 'hono'
 
 import { HoldfastError } from '../base/errors.ts'
+import { escapeUnseen } from '../base/visible.ts'
 import { isToken } from './token.ts'
 
 /** What a handler knows of its request: the sockets under it. */
@@ -25,6 +26,13 @@ export const securityHeaders: MiddlewareHandler<Env> = async (c, next) => {
   await next()
   for (const [name, value] of Object.entries(HEADERS)) c.res.headers.set(name, value)
   if (!c.res.headers.has('Cache-Control')) c.res.headers.set('Cache-Control', 'no-store')
+}
+
+/** Whoever prints an answer as it comes is steered by nothing in it: what is unseen is escaped, which is the same JSON. */
+export const plainJson: MiddlewareHandler<Env> = async (c, next) => {
+  await next()
+  if (c.res.headers.get('Content-Type')?.startsWith('application/json') !== true) return
+  c.res = new Response(escapeUnseen(await c.res.text()), c.res)
 }
 
 /** Names under which a browser on this machine reaches us. With any other a foreign page has pointed its own name here. */

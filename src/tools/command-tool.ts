@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { OnceWindow } from '../actions/window.ts'
 import { canonicalJson } from '../base/canonical-json.ts'
 import { describeError } from '../base/errors.ts'
 import { ensureFolder, errorCode, writeFileAtomic } from '../base/files.ts'
@@ -28,6 +29,8 @@ export interface CommandToolDefinition {
   /** The arguments that make two calls the same action; absent: all of them. */
   readonly identity?: readonly string[]
   readonly repeat: 'once' | 'each'
+  /** Widens `once` beyond one run. */
+  readonly once?: OnceWindow
   readonly command: Argv
   readonly probe?: Argv
   /** Ends what runs elsewhere. Without it, what the command began in a container or over ssh is beyond our reach (R4). */
@@ -37,7 +40,7 @@ export interface CommandToolDefinition {
 }
 
 export function commandTool(name: string, definition: CommandToolDefinition, place: CommandPlace): Tool {
-  const { effect, description, input: inputSchema, repeat, idempotent, timeoutMs, probe } = definition
+  const { effect, description, input: inputSchema, repeat, idempotent, timeoutMs, probe, once } = definition
   const machine: Machine = { definition, place }
   return {
     name,
@@ -45,8 +48,11 @@ export function commandTool(name: string, definition: CommandToolDefinition, pla
     inputSchema,
     effect,
     repeat,
+    ...(once === undefined ? {} : { once }),
     timeoutMs,
     idempotent,
+    // Another command, probe or identity is another tool, to whoever approved this one.
+    definition: { ...definition, folder: place.cwd },
     identity: (input) => pick(input, definition.identity),
     validate: (input) => validateInput(inputSchema, input),
     perform: (input, context) => perform(machine, input, context),

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { posix } from 'node:path'
 import { describeError } from '../base/errors.ts'
 import { writeFileAtomic } from '../base/files.ts'
 import type { Tool } from '../loop/ports.ts'
@@ -68,10 +69,16 @@ function writeTool(roots: readonly string[]): Tool {
   })
   return {
     ...tool,
-    identity: (input) => ({ path: (input as WriteInput).path, sha256: sha256((input as WriteInput).content) }),
+    identity: (input) => ({
+      path: samePath((input as WriteInput).path),
+      sha256: sha256((input as WriteInput).content),
+    }),
     probe: (input) => hasContent(roots, input as WriteInput),
   }
 }
+
+/** `./a` and `a//b` are spelled otherwise; where `..` leads depends on links. */
+const samePath = (path: string) => (path.includes('..') ? path : posix.normalize(path))
 
 /** The file of this content is there: it happened, or it makes no difference. */
 async function hasContent(roots: readonly string[], { path, content }: WriteInput) {

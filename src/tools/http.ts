@@ -142,7 +142,7 @@ const sendTool = (options: HttpOptions): Tool => ({
   idempotent: false,
   identity: (input) => {
     const { method, url, body = '' } = input as SendInput
-    return { method, url: URL.parse(url)?.href ?? url, body: sha256(body) }
+    return { method, url: requestedUrl(url), body: sha256(body) }
   },
   validate: (input) => validateInput(SEND_SCHEMA, input),
   perform: async (input, context) => {
@@ -154,6 +154,14 @@ const sendTool = (options: HttpOptions): Tool => ({
     return outcomeOfSend(await sendRequest(requestOf(sending, url, context), network, context.signal))
   },
 })
+
+/** What is behind `#` is not sent: two addresses that differ in it are one. */
+function requestedUrl(text: string): string {
+  const url = URL.parse(text)
+  if (url === null) return text
+  url.hash = ''
+  return url.href
+}
 
 /** The key goes along under the name that many services honour; whether this one does, we cannot know. */
 function requestOf({ method, headers = {}, body }: SendInput, url: URL, { key }: ToolContext): HttpRequest {

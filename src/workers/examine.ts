@@ -32,6 +32,7 @@ export async function examine({ home, store }: Examined): Promise<Finding[]> {
     await examineStore(store),
     examineDisk(home),
     await examineContainment(),
+    examineDecisions(store, home),
     await examineDaemon(store, home, held),
     ...examineSpool(home),
     ...held.map(examineHeld).filter((finding) => finding !== undefined),
@@ -60,6 +61,19 @@ function examineDisk(home: string): Finding {
 async function examineContainment(): Promise<Finding> {
   const { kind, detail } = await detectContainment()
   return { check: 'containment', status: kind === 'group' ? 'warn' : 'ok', detail: `${kind}: ${detail}` }
+}
+
+/** What keeps an agent from deciding for itself, and what does not. */
+function examineDecisions({ engine }: Store, home: string): Finding {
+  const reach = engine === 'sqlite' ? `the files of ${home}` : `the database, or the token and address in ${home}`
+  return {
+    check: 'decisions',
+    status: 'ok',
+    detail:
+      'from inside a run the command line decides nothing; that is a guard-rail, ' +
+      `because a process of the same user can reach ${reach}`,
+    remedy: 'where agents must not, run them as another user, who may not read that folder',
+  }
 }
 
 async function examineDaemon(store: Store, home: string, held: readonly HeldAttempt[]): Promise<Finding> {

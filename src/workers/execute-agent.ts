@@ -23,6 +23,7 @@ import type { CommandAgent } from './command-agent.ts'
 import { finish, refOf, untilStored } from './execute.ts'
 import type { Executor } from './execute.ts'
 import { commandFolder } from './home.ts'
+import { endRivals } from './rivals.ts'
 
 /** An agent of the configuration, with its model and tools at hand. */
 export interface OpenAgent {
@@ -37,6 +38,10 @@ export interface OpenAgent {
   readonly limits?: Partial<RunLimits>
   /** The window of its model. */
   readonly contextTokens?: number
+  /** A write that was cut off: wait for evidence or a person, or go on without knowing. */
+  readonly doubts?: 'park' | 'tell'
+  /** How long a person has to answer. */
+  readonly approvalMs?: number
 }
 
 export interface ForeignRun {
@@ -87,6 +92,7 @@ export async function executeAgent(
     random,
     agent: agent.name,
     folders: foldersIn(home),
+    whoCouldStill: (runId: RunId) => endRivals(store, clock, runId),
     onAction: (action: Action) => emit({ kind: 'action', action }),
     emit,
   }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** What lies where in the home folder. */
@@ -19,3 +20,13 @@ export const homePaths = (home: string) => ({
 
 /** A command's folder follows its mark, which stays the same when another worker takes the run over. */
 export const commandFolder = (home: string, mark: string) => join(homePaths(home).work, mark)
+
+/** Where the window of this folder's daemon is, while it has one. */
+export function readWindowUrl(home: string): string | undefined {
+  try {
+    const { url } = JSON.parse(readFileSync(homePaths(home).daemon, 'utf8')) as { readonly url?: unknown }
+    return typeof url === 'string' ? url : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -80,6 +80,8 @@ function openAgent(
     ask: askModel(agent, config, ports),
     contextTokens: agent.contextTokens ?? contextTokensOf(modelName(agent)),
     ...(agent.limits === undefined ? {} : { limits: agent.limits }),
+    ...(agent.doubt === undefined ? {} : { doubts: agent.doubt }),
+    ...(config.approvalMs === undefined ? {} : { approvalMs: config.approvalMs }),
   }
 }
 
@@ -117,6 +119,7 @@ function openOwnTool(name: string, config: Config, { place, warn }: AgentPorts):
   if (isDefinedTool(definition)) return openDefinedTool(definition, { warn })
   if (definition !== undefined) return commandTool(name, definition, place)
   const builtIn = builtInTools({ place, roots: [place.cwd], http: config.http ?? {} }).get(name)
-  if (builtIn !== undefined) return builtIn
+  // What a person approves is done in this folder and in no other.
+  if (builtIn !== undefined) return { ...builtIn, definition: { folder: place.cwd } }
   throw new HoldfastError('usage/config', `the tool "${name}" is not there yet`, { remedy: 'leave it out for now' })
 }

@@ -1,3 +1,5 @@
+import { resumeSettled } from '../actions/await.ts'
+import { expireApprovals } from '../actions/decide.ts'
 import type { Clock } from '../base/clock.ts'
 import { HoldfastError, describeError } from '../base/errors.ts'
 import { newAttemptId, newRunId, newWorkerId } from '../base/ids.ts'
@@ -15,6 +17,8 @@ import { expireQueued, handOverRun } from '../runs/recover.ts'
 import { wakeThread } from '../runs/send.ts'
 import { registerWorker, stopWorker } from '../runs/worker.ts'
 import type { NewWorker, WorkerKind } from '../runs/worker.ts'
+import { Notifier } from '../notify/notifier.ts'
+import type { NotifierOptions } from '../notify/notifier.ts'
 import type { Store } from '../store/store.ts'
 import { idleThreads } from '../threads/message.ts'
 import { executeCommandAgent } from './command-agent.ts'
@@ -54,6 +58,8 @@ export interface WorkerOptions {
   readonly replaySpool?: () => Promise<void>
   /** Given to the one that wakes idle sessions: a daemon. */
   readonly wakes?: Pick<WakerOptions, 'commands' | 'env'>
+  /** Given to the one that tells people outside what needs them: a daemon. */
+  readonly notifies?: Pick<NotifierOptions, 'channels' | 'window'>
 }
 
 interface Held {
@@ -70,6 +76,7 @@ export class Worker {
   readonly #lease: Lease
   readonly #stopListening: () => void
   readonly #waker: Waker | undefined
+  readonly #notifier: Notifier | undefined
   #claiming: Promise<void> | undefined
   #claimAgain = false
   #takes: 'anything' | 'nothing' = 'nothing'
@@ -94,6 +101,8 @@ export class Worker {
     })
     this.#stopListening = store.onChange(() => this.#look())
     this.#waker = options.wakes === undefined ? undefined : this.#makeWaker(options.wakes)
+    const { notifies } = options
+    this.#notifier = notifies === undefined ? undefined : new Notifier({ store, clock, warn, ...notifies })
   }
 
   get heldCount(): number {
@@ -175,6 +184,7 @@ export class Worker {
     this.#lease.stop()
     this.#stopListening()
     await this.#waker?.stop()
+    await this.#notifier?.stop()
     await this.#options.store.apply(stopWorker, this.id)
   }
 
@@ -185,6 +195,8 @@ export class Worker {
       { what: 'what was let go of', work: () => this.#release() },
       { what: 'recovery', work: () => this.recover() },
       { what: 'runs that waited too long', work: () => store.apply(expireQueued, LIMITS.page) },
+      { what: 'approvals that nobody gave', work: () => store.apply(expireApprovals, LIMITS.page) },
+      { what: 'runs with nothing left to decide', work: () => store.apply(resumeSettled, LIMITS.page) },
       { what: 'runs that are due', work: () => store.apply(resumeDue, LIMITS.page) },
       ...(replaySpool === undefined ? [] : [{ what: 'what hooks left in the spool', work: replaySpool }]),
       ...inboxJobs({ store, warn }),
@@ -193,6 +205,8 @@ export class Worker {
     ]
     await doEach(jobs, warn)
     await this.#waker?.look()
+    // Not waited for: an address that does not answer must not hold up what is lost elsewhere.
+    void this.#notifier?.look()
     this.#look()
   }
 

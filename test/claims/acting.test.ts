@@ -26,7 +26,8 @@ import { assertInvariants } from '../support/invariants.ts'
 import { LEASE_MS, addWorker } from '../support/world.ts'
 
 const nothing = { inputTokens: 0, outputTokens: 0, costMicrousd: 0 }
-const decision = { kind: 'allow', by: 'tester', via: 'test' } as const
+const decision = { kind: 'allow', by: 'tester', via: 'default' } as const
+const policy = [{ decision: 'allow' }] as const
 
 const toolOf = (parts: Partial<Tool>): Tool => ({
   name: 'tool',
@@ -75,7 +76,7 @@ class Reply {
       repeats: tool.repeat,
       input,
       signature: `signature of ${input}`,
-      decision,
+      verdict: decision,
     }))
     const turn = { generation: 1, shown: [], reply: { text: '', toolCalls: [] }, actions, usage: nothing }
     const recorded = await store.apply(recordTurn, attempt, turn)
@@ -85,7 +86,8 @@ class Reply {
 
   /** As a worker left it that died after the intent. */
   async begun(): Promise<this> {
-    for (const { id } of this.actions) await this.store.apply(startAction, this.attempt, id)
+    for (const { id } of this.actions)
+      await this.store.apply(startAction, this.attempt, id, { agent: 'clerk', policy, version: '' })
     return this
   }
 
@@ -96,6 +98,8 @@ class Reply {
       tools: new Map([[this.tool.name, this.tool]]),
       folders: { path: () => '/nowhere', prepare: this.prepare, isThere: () => this.isSeen },
       onAction: () => {},
+      agent: 'clerk',
+      policy,
     }
     const now = await Promise.all(this.actions.map(({ id }) => this.store.read(findAction, id)))
     const settled = await settleActions(ports, this.attempt, now as Action[], this.stop.signal)

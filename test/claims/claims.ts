@@ -21,7 +21,7 @@ export const CLAIMS: readonly Owed[] = [
   {
     id: 'W4',
     part: 5,
-    due: false,
+    due: true,
     text: 'A decision is reused for the identical action of its run only; a stored "always" survives restarts.',
   },
   {
@@ -33,7 +33,7 @@ export const CLAIMS: readonly Owed[] = [
   {
     id: 'W6',
     part: 5,
-    due: false,
+    due: true,
     text: 'The approval of a read and the decision on a write never leak into each other.',
   },
   { id: 'W7', part: 3, due: true, text: 'All of this survives a restart in the middle of the turn.' },

@@ -30,7 +30,11 @@ const writes = writesTo('runs', sources)
 /** `${holds}` is a fragment that the callers of `writeEnd` give; they are looked at below. */
 const GUARD = /\bstate (=|in) |\bfence = |\$\{holds\}/
 
+/** Holds the row and changes nothing of it. */
+const HOLD = /^update runs set fence = fence where id = \$\{\w+\}$/
+
 function unguarded({ text }: Write): boolean {
+  if (HOLD.test(text)) return false
   const where = text.slice(text.search(/\bwhere\b/))
   return !/\bwhere\b/.test(text) || !GUARD.test(where) || !/\breturning\b/.test(where)
 }

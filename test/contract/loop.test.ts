@@ -130,7 +130,7 @@ describe.each(engines)('the loop on $name', (engine) => {
 
   test('a write that fails, is denied or is wrong touches no other [W3] [actions/independent]', async () => {
     const stage = await open()
-    stage.policy = [{ tool: 'shout', decision: 'deny' }]
+    stage.policy = [{ decision: 'allow' }, { tool: 'shout', decision: 'deny' }]
     stage.perform = (entry) =>
       Promise.resolve(entry === 'bad' ? { kind: 'failed', error: 'no paper' } : { kind: 'done', result: 'ok' })
     const calls: [string, unknown][] = [
@@ -154,7 +154,7 @@ describe.each(engines)('the loop on $name', (engine) => {
     ])
     expect(results(stage.asked[1]!)).toEqual([
       'failed: no paper',
-      'denied: denied by policy rule 1',
+      'denied: denied by policy rule 2',
       'failed: entry: is required',
       'failed: there is no tool "nonsense"; there are: append, look, shout',
       'ok',

@@ -30,7 +30,7 @@ const sending = (key: string): Sending => ({
 })
 
 /** A run of an agent, claimed, with a message in its inbox. */
-async function talking({ store }: World) {
+export async function talking({ store }: World) {
   const sent = await store.apply(sendMessage, sending('first'))
   const claimed = await store.apply(claimRun, {
     workerId: await addWorker(store),
@@ -46,7 +46,9 @@ async function talking({ store }: World) {
   }
 }
 
-const aTurn = (messageId: string, entries: readonly string[]): Turn => ({
+export const CURRENT = { agent: 'clerk', policy: [{ decision: 'allow' }], version: '' } as const
+
+export const aTurn = (messageId: string, entries: readonly string[]): Turn => ({
   generation: 1,
   shown: [{ messageId, text: 'hello' }],
   reply: { text: 'I will', toolCalls: [] },
@@ -60,7 +62,7 @@ const aTurn = (messageId: string, entries: readonly string[]): Turn => ({
     repeats: 'once',
     input: { entry },
     signature: entry,
-    decision: { kind: 'allow', by: 'a rule', via: 'configuration' },
+    verdict: { kind: 'allow', by: 'a rule', via: 'configuration' },
   })),
 })
 
@@ -71,9 +73,9 @@ async function proposed(world: World, entries: readonly string[] = ['a']) {
   return { ref, actions: recorded.actions }
 }
 
-async function started(world: World) {
+export async function started(world: World) {
   const { ref, actions } = await proposed(world, ['a', 'a'])
-  const start = await world.store.apply(startAction, ref, actions[0]!.id)
+  const start = await world.store.apply(startAction, ref, actions[0]!.id, CURRENT)
   if (start.kind !== 'started') throw new Error(start.kind)
   return { ref, action: start.action, twin: actions[1]! }
 }
@@ -155,12 +157,12 @@ const acting: readonly Scenario[] = [
   ),
   scenario({ startAction }, 'an action that was allowed', async (world) => {
     const { ref, actions } = await proposed(world)
-    return [ref, actions[0]!.id]
+    return [ref, actions[0]!.id, CURRENT]
   }),
   scenario({ startAction }, 'a repeat of one that is done', async (world) => {
     const { ref, action, twin } = await started(world)
     await world.store.apply(settleAction, action, { state: 'done', result: 1, by: 'its tool' })
-    return [ref, twin.id]
+    return [ref, twin.id, CURRENT]
   }),
   scenario({ restartAction }, 'one that is proven not to have begun', async (world) => {
     const { ref, action } = await started(world)

@@ -1,7 +1,7 @@
 /**
  * A daemon with an agent that kills itself with SIGKILL at the nth point of its store; or, given a number of
- * milliseconds, so long after that point, together with the supervisors of the actions that are under way then. Prints
- * `survived` when all was done.
+ * milliseconds, so long after the supervisor of its nth action is there, together with the supervisors of the actions that
+ * are under way then. Prints `survived` when all was done.
  *
  *   node doomed-agent.ts STORE_PATH HOME CONFIG NTH [AFTER_MS]
  */
@@ -11,6 +11,7 @@ import { systemRandomness as random } from '../../src/base/ids.ts'
 import { countRuns } from '../../src/runs/run.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 import { McpServers } from '../../src/tools/mcp/servers.ts'
+import type { LiveEvent } from '../../src/workers/execute-agent.ts'
 import { openAgents } from '../../src/workers/open-agents.ts'
 import { registerThisProcess } from '../../src/workers/worker.ts'
 import { supervisorsOf } from '../support/processes.ts'
@@ -19,8 +20,19 @@ const [, , path = '', home = '', configPath = '', nth = '0', afterMs] = process.
 let points = 0
 const probe = () => {
   points += 1
-  if (points !== Number(nth)) return
-  if (afterMs === undefined) process.kill(process.pid, 'SIGKILL')
+  if (afterMs === undefined && points === Number(nth)) process.kill(process.pid, 'SIGKILL')
+}
+
+let begun = 0
+const live = (event: LiveEvent) => {
+  if (afterMs === undefined || event.kind !== 'action' || event.action.state !== 'started') return
+  begun += 1
+  if (begun === Number(nth)) killWithSupervisor()
+}
+
+/** How long a process takes to be there depends on how busy the machine is. */
+function killWithSupervisor(): void {
+  if (supervisorsOf(home).length === 0) return void setTimeout(killWithSupervisor, 1)
   setTimeout(() => {
     for (const { pid } of supervisorsOf(home)) process.kill(pid, 'SIGKILL')
     process.kill(process.pid, 'SIGKILL')
@@ -41,6 +53,7 @@ const options = {
   home,
   warn,
   agents,
+  live,
   leaseMs: 15_000,
   limits: {},
   concurrency: 2,

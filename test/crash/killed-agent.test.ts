@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest'
 
 import { actionsOfRun } from '../../src/actions/action.ts'
 import type { Action } from '../../src/actions/action.ts'
+import { readStatement, viewStatement } from '../../src/actions/statement.ts'
 import { newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
 import type { RunId, ThreadId } from '../../src/base/ids.ts'
 import { sendMessage } from '../../src/runs/send.ts'
@@ -59,8 +60,10 @@ async function prepare(flavour: Flavour): Promise<Scene> {
     ...(flavour === 'idempotent' ? { idempotent: true } : {}),
     ...(flavour === 'with a probe' ? { probe: ['node', TOOL, 'probe', ledger] } : {}),
   }
-  const agent = { model: 'scripted:./script.json', tools: ['ledger_append'] }
-  writeFileSync(config, JSON.stringify({ agents: { clerk: agent }, tools: { ledger_append: tool } }))
+  // No person is there to say what became of a write that was cut off.
+  const agent = { model: 'scripted:./script.json', tools: ['ledger_append'], doubt: 'tell' }
+  const policy = [{ tool: 'ledger_append', decision: 'allow' }]
+  writeFileSync(config, JSON.stringify({ agents: { clerk: agent }, tools: { ledger_append: tool }, policy }))
   const calls = (entries: readonly string[]) => entries.map((entry) => ({ tool: 'ledger_append', input: { entry } }))
   const replies = [{ toolCalls: calls(['one', 'two']) }, { toolCalls: calls(['two', 'three']) }, { text: 'done' }]
   writeFileSync(join(folder, 'script.json'), JSON.stringify({ replies }))
@@ -83,6 +86,7 @@ async function dieAt(flavour: Flavour, nth: number, how: readonly string[]) {
   const store = await openSqliteStore({ path: scene.path })
   await assertInvariants(store)
   const [run, actions] = [await reread(store, scene.runId), await store.read(actionsOfRun, scene.runId)]
+  const statement = viewStatement((await store.read(readStatement, scene.runId))!)
   await store.close()
   const lines = readFileSync(scene.ledger, 'utf8')
     .split('\n')
@@ -93,6 +97,7 @@ async function dieAt(flavour: Flavour, nth: number, how: readonly string[]) {
     state: run.state,
     lines,
     actions,
+    statement,
     left: processesWith(`HOLDFAST_RUN=${scene.runId}`),
   }
 }
@@ -113,6 +118,23 @@ function account(lines: readonly string[], actions: readonly Action[]): string[]
   })
 }
 
+type StatementView = ReturnType<typeof viewStatement>
+
+/** The statement says of each line of the ledger that it was written, and of none that it was not; doubts apart. */
+function stated({ effects }: StatementView, lines: readonly string[]): string[] {
+  const named = (state: string) =>
+    effects.filter((effect) => effect.state === state).map(({ input }) => (input as { entry: string }).entry)
+  const [done, open] = [named('done'), named('in_doubt')]
+  return [
+    ...lines.filter((line) => !done.includes(line) && !open.includes(line)).map((line) => `${line} is not stated`),
+    ...done.filter((entry) => !lines.includes(entry)).map((entry) => `${entry} is stated and was not written`),
+    ...done.filter((entry, index) => done.indexOf(entry) < index).map((entry) => `${entry} is stated twice`),
+    ...(effects.every(({ allowedBy, startedAt, settledAt }) => allowedBy && startedAt && settledAt)
+      ? []
+      : ['an effect without who allowed it, or when']),
+  ]
+}
+
 describe.each(Object.keys(FLAVOURS) as Flavour[])('an agent with a ledger tool, %s', (flavour) => {
   test('its daemon killed at any point: each write once, all of them settled [actions/once] [W7]', async () => {
     let deaths = 0
@@ -120,8 +142,9 @@ describe.each(Object.keys(FLAVOURS) as Flavour[])('an agent with a ledger tool, 
       const ends = await Promise.all(
         Array.from({ length: TOGETHER }, (_, index) => dieAt(flavour, nth + index * STEP, [])),
       )
-      for (const [index, { state, lines, actions, left }] of ends.entries()) {
+      for (const [index, { state, lines, actions, statement, left }] of ends.entries()) {
         const where = `killed at point ${nth + index * STEP}`
+        expect(stated(statement, lines), where).toEqual([])
         expect(account(lines, actions), where).toEqual([])
         // Its supervisor outlived the daemon, so nothing is in doubt.
         expect({ state, lines: lines.toSorted(), left }, where).toEqual({
@@ -139,10 +162,11 @@ describe.each(Object.keys(FLAVOURS) as Flavour[])('an agent with a ledger tool, 
 
   test('daemon and supervisor killed together: never twice, and what is missing is in doubt [actions/no-blind-retry]', async () => {
     const counted: Record<string, number> = {}
-    // From the intent of the first write on, over the time that it takes.
-    for (let afterMs = 0; afterMs < 260; afterMs += DEEP ? 4 : 32) {
-      const { state, lines, actions, left } = await dieAt(flavour, 60, [String(afterMs)])
-      expect(account(lines, actions), `killed ${afterMs} ms after point 60`).toEqual([])
+    // From the moment that the first write has a supervisor, over the time that it takes.
+    for (let afterMs = 0; afterMs < 480; afterMs += DEEP ? 6 : 60) {
+      const { state, lines, actions, statement, left } = await dieAt(flavour, 1, [String(afterMs)])
+      expect(account(lines, actions), `killed ${afterMs} ms after its supervisor was there`).toEqual([])
+      expect(stated(statement, lines), `killed ${afterMs} ms after its supervisor was there`).toEqual([])
       expect({ state, left }).toEqual({ state: 'succeeded', left: [] })
       const doubts = actions.filter((action) => action.state === 'in_doubt').length
       if (flavour !== 'plain')

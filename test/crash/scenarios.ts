@@ -27,7 +27,9 @@ import { openThread } from '../../src/threads/thread.ts'
 import { acceptTool, pinTools, seen } from '../../src/tools/mcp/pins.ts'
 import { LEASE_MS, aThread, addWorker, claim, running, someIdentity, submission, submitted } from '../support/world.ts'
 import { AGENT_SCENARIOS } from './agent-scenarios.ts'
+import { DECISION_SCENARIOS } from './decision-scenarios.ts'
 import { INBOX_SCENARIOS } from './inbox-scenarios.ts'
+import { NOTICE_SCENARIOS } from './notice-scenarios.ts'
 import { byTester, newAttempt, scenario, succeeded, timedOut } from './scenario.ts'
 import type { Scenario, World } from './scenario.ts'
 
@@ -320,6 +322,8 @@ export const SCENARIOS: readonly Scenario[] = [
   ...pinning,
   ...AGENT_SCENARIOS,
   ...INBOX_SCENARIOS,
+  ...DECISION_SCENARIOS,
+  ...NOTICE_SCENARIOS,
   ...submitting,
   ...claiming,
   ...finishing,

@@ -121,6 +121,7 @@ const model = scriptedModel({ replies: [{ toolCalls }, { text: 'It is written.' 
 export default {
   agents: { clerk: { model, tools: ['note'] }, other: defineAgent({ name: 'other', model, tools: [note] }) },
   tools: { note },
+  policy: [{ tool: 'note', decision: 'allow' }],
 }
 `
 

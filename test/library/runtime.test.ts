@@ -185,7 +185,7 @@ test('what a tool says of itself is what the model is told: not done, unknown, r
     { text: 'Hm.' },
   ]
   const { runtime } = await open(clerk(replies, [moody, new Notebook().tool]), {
-    policy: [{ tool: 'note', decision: 'deny' }],
+    policy: [{ tool: 'note', decision: 'deny' }, { decision: 'allow' }],
   })
   await runtime.start()
   const actions: Record<string, string | undefined> = {}

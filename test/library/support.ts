@@ -40,7 +40,13 @@ export const noting = (...entries: readonly string[]) => ({
 })
 
 export const clerk = (replies: Script['replies'], tools: NonNullable<AgentDefinition['tools']> = []): AgentDefinition =>
-  defineAgent({ name: 'clerk', model: scriptedModel({ replies }), system: 'You keep the ledger.', tools })
+  defineAgent({
+    name: 'clerk',
+    model: scriptedModel({ replies }),
+    system: 'You keep the ledger.',
+    tools,
+    doubt: 'tell',
+  })
 
 interface Opening {
   readonly home?: string
@@ -49,13 +55,13 @@ interface Opening {
 }
 
 /** A runtime of one agent, closed when the test is over, and what it warned of. */
-export async function open(agent: AgentDefinition, { policy, home, ...more }: Opening = {}) {
+export async function open(agent: AgentDefinition, { policy = [{ decision: 'allow' }], home, ...more }: Opening = {}) {
   const warnings: string[] = []
   const runtime: Runtime = await createRuntime({
     home: home ?? join(temporaryFolder(), 'home'),
     agents: [agent],
     warn: (message) => warnings.push(message),
-    ...(policy === undefined ? {} : { policy }),
+    policy,
     ...more,
   })
   onTestFinished(() => runtime.close())

@@ -90,6 +90,20 @@ describe.skipIf(missing)('the page, in a real browser', () => {
     expect(await page.title()).toBe('Holdfast')
   })
 
+  test('a write that waits for a person has its exact input unfolded and is decided here [approvals/bound]', async () => {
+    const config = quickDemo()
+    const written = JSON.parse(readFileSync(config, 'utf8')) as object
+    writeFileSync(config, JSON.stringify({ ...written, policy: [] }))
+    const page = await open(await demoDaemon(new Installation(), config))
+    await say(page, 'pier \u202e7')
+    await page.waitForSelector('.action[data-state=waiting] .decision')
+    expect(await page.locator('.action details[open] .fact pre').first().textContent()).toContain('pier \\u{202e}7')
+    await page.click('[data-decision=approve]')
+    await page.waitForSelector('.action[data-state=done]')
+    await page.waitForSelector('.run[data-state=succeeded]')
+    expect(await page.locator('.decision').count()).toBe(0)
+  })
+
   test('it says that it reconnects, goes on by itself when the daemon is back, and loses nothing that was typed', async () => {
     const place = new Installation()
     const first = await demoDaemon(place, quickDemo(800))

@@ -45,7 +45,7 @@ describe('holdfast demo', () => {
       settledBy: ['its tool', 'what its process left behind', 'its tool'],
       modelCalls: 2,
     })
-    expect(acts[1]?.facts).toMatchObject({ payments: ['power', 'rent'], rent: { state: 'in_doubt' } })
+    expect(acts[1]?.facts).toMatchObject({ payments: ['power', 'rent'], doubts: ['rent'], rent: { state: 'done' } })
     expect(acts[2]?.facts).toMatchObject({ modelCalls: 2 })
     expect(acts[3]?.facts).toMatchObject({ state: 'cancelled', after: 0 })
     expect(demo.leftBehind()).toEqual(NOTHING)

@@ -31,12 +31,15 @@ class WithServers {
       args: [fixture(name), ...args],
       effects,
     })
-    const agent = { model: 'scripted:./script.json', tools: ['mcp:polite', 'mcp:rude/do'] }
+    const agent = { model: 'scripted:./script.json', tools: ['mcp:polite', 'mcp:rude/do'], doubt: 'tell' }
     const mcpServers = {
       polite: stdio('mcp-server.mjs', join(this.folder, 'ledger')),
       rude: stdio('rude-mcp-server.mjs', this.folder, ...manners),
     }
-    writeFileSync(this.place.configuration, JSON.stringify({ lease: '3s', agents: { clerk: agent }, mcpServers }))
+    writeFileSync(
+      this.place.configuration,
+      JSON.stringify({ lease: '3s', agents: { clerk: agent }, mcpServers, policy: [{ decision: 'allow' }] }),
+    )
   }
 
   ledger(): string[] {
@@ -142,8 +145,8 @@ test('an agent whose server cannot be started does not begin its run, and says w
   const broken = {
     mcpServers: { rude: { command: process.execPath, args: [fixture('rude-mcp-server.mjs'), world.folder, 'quits'] } },
   }
-  const agents = { clerk: { model: 'scripted:./script.json', tools: ['mcp:rude'] } }
-  writeFileSync(world.place.configuration, JSON.stringify({ agents, ...broken }))
+  const agents = { clerk: { model: 'scripted:./script.json', tools: ['mcp:rude'], doubt: 'tell' } }
+  writeFileSync(world.place.configuration, JSON.stringify({ agents, policy: [{ decision: 'allow' }], ...broken }))
   const { code, stdout } = await world.place.run(['send', '--json', '--agent', 'clerk', '--wait', 'Begin.'])
   expect(code).toBe(1)
   expect(JSON.parse(stdout)).toMatchObject({

@@ -70,16 +70,17 @@ export class AgentInstallation extends Installation {
     this.configure(settings)
   }
 
-  configure({ agents, ...more }: Settings): void {
+  /** Unless a test says otherwise, everything is allowed and a model is told what nobody knows: no person is there. */
+  configure({ agents, policy = [{ decision: 'allow' }], ...more }: Settings): void {
     for (const [name, { replies }] of Object.entries(agents)) {
       if (replies !== undefined) writeFileSync(join(this.folder, `${name}.json`), JSON.stringify({ replies }))
     }
     const written = Object.entries(agents).map(([name, setting]) => {
       const agent = { ...setting, replies: undefined }
-      const scripted = { model: `scripted:./${name}.json`, tools: [] }
+      const scripted = { model: `scripted:./${name}.json`, tools: [], doubt: 'tell' }
       return [name, agent.command === undefined ? { ...scripted, ...agent } : agent]
     })
-    writeFileSync(this.configuration, JSON.stringify({ agents: Object.fromEntries(written), ...more }))
+    writeFileSync(this.configuration, JSON.stringify({ agents: Object.fromEntries(written), policy, ...more }))
   }
 
   /** Another one on the same store, as on another machine. */

@@ -62,10 +62,42 @@ const VIOLATIONS: Record<string, Sql> = {
     where r.ended_at is not null and a.state in ('proposed', 'waiting', 'approved')`,
   'no outcome without intent': sql`
     select id, state as detail from actions where state in ('done', 'in_doubt') and started_at is null and repeat_of is null`,
+  'an approval is pending exactly when its action waits': sql`
+    select a.id as id, coalesce(p.state, 'nobody was asked') as detail from actions a left join approvals p on p.action_id = a.id
+    where (a.state = 'waiting') <> coalesce(p.state = 'pending', false)`,
+  'an approval is used up exactly when its action has begun': sql`
+    select p.id as id, p.state as detail from approvals p join actions a on a.id = p.action_id
+    where (p.state = 'consumed') <> (a.tries > 0)`,
+  'a no is the end of its action': sql`
+    select p.id as id, a.state as detail from approvals p join actions a on a.id = p.action_id
+    where p.state in ('skipped', 'denied') and a.state <> p.state`,
+  'an approval is bound to the bytes of its action': sql`
+    select p.id as id, p.digest as detail from approvals p join actions a on a.id = p.action_id where p.digest <> a.digest`,
+  'who decided is known exactly when somebody did': sql`
+    select id, state as detail from approvals
+    where state in ('approved', 'consumed', 'skipped', 'denied') and (decided_by is null or decided_via is null or decided_at is null)
+      or state = 'pending' and decided_by is not null`,
+  'a run sleeps for a decision only while one is open': sql`
+    select r.id as id, r.parked_for as detail from runs r where r.state = 'parked' and r.parked_for = 'a decision'
+      and not exists (select 1 from actions a where a.run_id = r.id
+        and (a.state = 'waiting' or a.state = 'in_doubt' and a.given_up is null))`,
   'where a tool says once, one action with a signature happens in a run': sql`
     select run_id as id, signature as detail from actions
-    where repeats = 'once' and effect = 'write' and repeat_of is null and state in ('started', 'done', 'in_doubt')
+    where repeats = 'once' and effect = 'write' and repeat_of is null and again is null
+      and state in ('started', 'done', 'in_doubt')
     group by run_id, signature having count(*) > 1`,
+  'what waits for a person was asked for, and what was asked for waits': sql`
+    select a.id as id, a.state as detail from actions a left join approvals p on p.action_id = a.id
+    where (a.state = 'waiting') <> coalesce(p.state = 'pending', false)`,
+  'an approval is used up by the start of its action, and by nothing else': sql`
+    select p.id as id, a.state as detail from approvals p join actions a on a.id = p.action_id
+    where p.state = 'consumed' and a.started_at is null`,
+  'what a person changed was not done, and the other one is of the same call': sql`
+    select a.id as id, a.state as detail from actions a left join actions b on b.id = a.replaced_by
+    where a.replaced_by is not null and (a.state <> 'skipped' or b.id is null or b.call_id <> a.call_id
+      or b.entry_seq <> a.entry_seq or a.started_at is not null)`,
+  'a notice is settled exactly when it was sent or given up': sql`
+    select id, state as detail from notices where (state = 'pending') <> (settled_at is null)`,
   'a consumed message names the run that took it, and no other does': sql`
     select id, state as detail from messages
     where state = 'consumed' and consumed_by_run is null and delivery_id is null or state <> 'consumed' and consumed_by_run is not null`,

@@ -1,8 +1,12 @@
 import { actionsOfRun } from '../../src/actions/action.ts'
+import type { OnceWindow } from '../../src/actions/window.ts'
 import type { PolicyRule } from '../../src/actions/policy.ts'
 import { systemClock } from '../../src/base/clock.ts'
-import { newAttemptId, newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
-import type { ThreadId } from '../../src/base/ids.ts'
+import { newActionId, newAttemptId, newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
+import type { ActionId, RunId, ThreadId } from '../../src/base/ids.ts'
+import { signatureOf } from '../../src/actions/signature.ts'
+import { versionOf } from '../../src/loop/version.ts'
+import { recordTurn } from '../../src/runs/turn.ts'
 import type { RunLimits } from '../../src/loop/limits.ts'
 import { runAgent } from '../../src/loop/loop.ts'
 import type { LoopEnd } from '../../src/loop/loop.ts'
@@ -37,12 +41,13 @@ export class Stage {
   readonly effects: string[] = []
   readonly asked: ModelRequest[] = []
   readonly asides: ModelRequest[] = []
-  readonly threadId = 'conversation' as ThreadId
+  threadId = 'conversation' as ThreadId
   replies: readonly StagedReply[] = []
   /** What a turn is answered with instead of the script, if it says anything. */
   answer: (request: ModelRequest) => Promise<Asked> | undefined = () => undefined
   aside: (request: ModelRequest) => Promise<Asked> = () => Promise.resolve(replied('In short: much was done.'))
-  policy: PolicyRule[] = []
+  policy: PolicyRule[] = [{ decision: 'allow' }]
+  doubts: 'park' | 'tell' = 'tell'
   limits: Partial<RunLimits> = {}
   contextTokens: number | undefined
   perform: (entry: string) => Promise<ToolOutcome> = (entry) =>
@@ -50,6 +55,8 @@ export class Stage {
   recover: NonNullable<Tool['recover']> | undefined
   probe: NonNullable<Tool['probe']> | undefined
   idempotent = false
+  /** Of `append`: once across runs. */
+  once: OnceWindow | undefined
 
   constructor(store: Store) {
     this.store = store
@@ -88,6 +95,7 @@ export class Stage {
       agent: 'clerk',
       system: 'You keep the ledger.',
       policy: this.policy,
+      doubts: this.doubts,
       limits: this.limits,
       ...(this.contextTokens === undefined ? {} : { contextTokens: this.contextTokens }),
       tools: new Map([
@@ -135,6 +143,11 @@ export class Stage {
     return Promise.resolve({ kind: 'replied', reply, spent })
   }
 
+  /** As a run has it. */
+  tool(name: 'append' | 'shout'): Tool {
+    return this.#tool(name, 'write', name === 'append' ? 'once' : 'each')[1]
+  }
+
   #tool(name: string, effect: 'read' | 'write', repeat: 'once' | 'each'): [string, Tool] {
     const perform = async (input: unknown) => {
       const { entry } = input as { entry: string }
@@ -145,13 +158,49 @@ export class Stage {
     const validate = (input: unknown) =>
       typeof (input as { entry?: unknown } | null)?.entry === 'string' ? { input } : { error: 'entry: is required' }
     const identity = (input: unknown) => (input as { entry: string }).entry
-    const { recover, probe, idempotent } = this
-    const optional = { ...(recover === undefined ? {} : { recover }), ...(probe === undefined ? {} : { probe }) }
+    const { recover, probe, idempotent, once } = this
+    const optional = {
+      ...(recover === undefined ? {} : { recover }),
+      ...(probe === undefined ? {} : { probe }),
+      ...(once === undefined || repeat === 'each' ? {} : { once }),
+    }
     const about = { name, description: name, inputSchema: {}, effect, repeat, timeoutMs: 1_000, idempotent }
     return [name, { ...about, identity, validate, perform, ...optional }]
   }
 
+  /** Records a reply with one call of `append`, and nothing of it is begun. */
+  async propose(claim: Claim, entry: string): Promise<ActionId> {
+    const tool = this.tool('append')
+    const id = newActionId(random)
+    const turn = {
+      generation: 1,
+      shown: [],
+      reply: { text: '', toolCalls: [] },
+      usage: nothing,
+      actions: [
+        {
+          id,
+          mark: random.hex(15),
+          callId: id,
+          tool: 'append',
+          effect: 'write',
+          repeats: 'once',
+          input: { entry },
+          signature: signatureOf('append', tool.identity({ entry })),
+          version: versionOf(tool),
+          verdict: { kind: 'allow', by: 'a rule', via: 'configuration' },
+        },
+      ],
+    } as const
+    const ref = { id: claim.attempt.id, runId: claim.run.id, fence: claim.run.fence }
+    const recorded = await this.store.apply(recordTurn, ref, turn)
+    if (recorded.kind !== 'recorded') throw new Error(recorded.kind)
+    return id
+  }
+
   actions = async (claim: Claim) => this.store.read(actionsOfRun, claim.run.id)
+
+  actionsOf = (runId: RunId) => this.store.read(actionsOfRun, runId)
 }
 
 export const results = ({ messages }: ModelRequest) =>

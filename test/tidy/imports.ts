@@ -27,14 +27,17 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   tools: ['base', 'store', ...NOUNS, 'processes', 'loop'],
   workspace: ['base', 'store', 'events', 'runs', 'processes', 'loop'],
 
+  // Tells people outside what needs them.
+  notify: ['base', 'store', ...NOUNS, 'processes'],
+
   // A process that carries runs out: it drives the nouns and the adapters, and has no SQL of its own.
-  workers: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'config', 'define'],
+  workers: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'notify', 'config', 'define'],
   // Tools and agents that are values of a program.
   define: ['base', 'loop', 'model', 'tools', 'processes'],
   // What a person wrote down, read and checked.
-  config: ['base', 'loop', 'tools', 'define'],
+  config: ['base', 'actions', 'loop', 'tools', 'notify', 'define'],
 
-  'runtime.ts': ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'workers', 'config'],
+  'runtime.ts': ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'notify', 'workers', 'config'],
   'index.ts': ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'workers', 'config', 'define', 'library', 'runtime.ts'],
 
   // What a program does with a runtime: no rules of its own either.
@@ -53,7 +56,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 export const ONLY_FOR: readonly { readonly what: string; readonly by: readonly string[] }[] = [
   {
     what: 'src/store/sql.ts',
-    by: ['src/store/', ...[...NOUNS, 'model', 'tools', 'workspace', 'testing'].map((noun) => `src/${noun}/`)],
+    by: ['src/store/', ...[...NOUNS, 'model', 'tools', 'workspace', 'notify', 'testing'].map((noun) => `src/${noun}/`)],
   },
   { what: 'src/store/sqlite/', by: ['src/store/', 'src/runtime.ts', 'src/testing/'] },
   { what: 'src/store/postgres/', by: ['src/store/', 'src/runtime.ts', 'src/testing/'] },

@@ -24,7 +24,8 @@ const KILLED: KilledFacts = {
 const IN_DOUBT: InDoubtFacts = {
   supervisorsKilled: 2,
   payments: ['power', 'rent'],
-  rent: { runId: 'run_2', state: 'in_doubt', settledBy: 'nobody' },
+  doubts: ['rent'],
+  rent: { runId: 'run_2', state: 'done', settledBy: 'ann (process 7): it is in payments.txt' },
   power: { runId: 'run_3', state: 'done', settledBy: 'its probe' },
 }
 
@@ -70,7 +71,8 @@ describe('the demo believes nothing', () => {
   test.each<[string, Partial<InDoubtFacts>]>([
     ['a payment twice', { payments: ['power', 'rent', 'rent'] }],
     ['a supervisor that was left alive', { supervisorsKilled: 1 }],
-    ['a doubt that was called done', { rent: { ...IN_DOUBT.rent, state: 'done' } }],
+    ['a doubt that nobody was told of', { doubts: [] }],
+    ['a doubt that was settled by nobody', { rent: { ...IN_DOUBT.rent, settledBy: 'its tool' } }],
     ['a probe that was not asked', { power: { ...IN_DOUBT.power, settledBy: 'its tool' } }],
   ])('in doubt: %s is noticed', (_, wrong) => {
     expect(failed(inDoubt, { ...IN_DOUBT, ...wrong })).toHaveLength(1)

@@ -19,7 +19,7 @@ export function demoFiles(folder: string, node: string): Record<string, unknown>
       ],
     },
     'payer.json': {
-      replies: [{ toolCalls: [call('pay', 'rent')] }, { text: 'Whether the rent was paid, somebody has to look.' }],
+      replies: [{ toolCalls: [call('pay', 'rent')] }, { text: 'The rent is paid: somebody has looked.' }],
     },
     'careful-payer.json': {
       replies: [{ toolCalls: [call('pay_and_look', 'power')] }, { text: 'The power bill is paid.' }],
@@ -56,6 +56,8 @@ function configuration(folder: string, node: string) {
       poet: agent('poet'),
       runner: agent('runner', 'shell'),
     },
+    // Nobody sits beside a demo to say yes: its own tools may write, everything else would ask.
+    policy: ['note', 'pay', 'pay_and_look', 'shell'].map((name) => ({ tool: name, decision: 'allow' })),
     tools: {
       note: tool('ledger.txt'),
       pay: tool('payments.txt'),

@@ -128,9 +128,9 @@ export class Stage {
   }
 
   /** A deadline, not a pause, decides that something does not happen. */
-  async until(what: string, look: () => boolean): Promise<void> {
+  async until(what: string, look: () => boolean | Promise<boolean>): Promise<void> {
     const deadline = this.#clock.monotonicMs() + PATIENCE_MS
-    while (!look()) {
+    while (!(await look())) {
       this.#interrupted.throwIfAborted()
       if (this.#clock.monotonicMs() > deadline) throw this.#gaveUp(`waited in vain until ${what}`, this.#said())
       await sleep(this.#clock, LOOK_AGAIN_MS, this.#interrupted)

@@ -77,7 +77,8 @@ function drawThread() {
   byId('title').textContent = thread === undefined ? 'New conversation' : thread.agent
   byId('subtitle').textContent = thread === undefined ? '' : [thread.id, ...notOpen(thread)].join(' · ')
   byId('hint').hidden = thread !== undefined
-  const items = thread === undefined ? [] : conversationItems(thread, state.live, { onCancel: cancel })
+  const items =
+    thread === undefined ? [] : conversationItems(thread, state.live, { onCancel: cancel, onDecide: decide })
   reconcile(byId('conversation'), items)
   if (atEnd) scroll.scrollTop = scroll.scrollHeight
   drawComposer()
@@ -120,6 +121,22 @@ async function cancel(runId) {
   await post(`/runs/${runId}/cancel`, {}).catch((problem) => {
     if (problem.code !== 'runs/already-terminal') byId('send-problem').textContent = problem.message
   })
+  void refreshThread()
+}
+
+/** What is decided on is looked up as it is now; the answer is bound to exactly that. */
+async function decide(actionId, decision) {
+  const id = `apr_${actionId.slice(actionId.indexOf('_') + 1)}`
+  const shown = state.thread?.actions.find((action) => action.id === actionId)
+  try {
+    const { digest, input } = await get(`/approvals/${id}`)
+    if (JSON.stringify(input) !== JSON.stringify(shown?.input)) throw new Problem('it is not what is shown here', 409)
+    await post(`/approvals/${id}`, { decision, digest })
+    byId('send-problem').textContent = ''
+  } catch (problem) {
+    if (problem.status === 401) return signOut('That token is not the right one.')
+    byId('send-problem').textContent = `Not decided: ${problem.message}.`
+  }
   void refreshThread()
 }
 

@@ -74,7 +74,10 @@ function runItems({ messages, entriesOf, actionsOf }, run, live, waiting, action
   // A run that was stopped in the middle of its turn has taken messages of which the conversation says nothing.
   const taken = messages.filter(({ id, consumedByRun }) => consumedByRun === run.id && !heard.has(id))
   const shown = waiting.filter(({ id }) => live === undefined || live.before.has(id))
-  const said = entries.flatMap((entry) => [entryItem(entry), ...(actionsOf.get(entry.seq) ?? []).map(actionItem)])
+  const said = entries.flatMap((entry) => [
+    entryItem(entry),
+    ...(actionsOf.get(entry.seq) ?? []).map((action) => actionItem(action, actions)),
+  ])
   return [
     ...(run.request.kind === 'command' ? [commandItem(run)] : []),
     ...said,
@@ -101,7 +104,11 @@ function isRecorded({ text }, entries) {
 
 const entryItem = remembered((entry) => {
   const { kind, messageId, seq, text = '' } = entry
-  if (kind === 'user') return userItem(messageId ?? `entry ${seq}`, text, '')
+  // What nobody sent is a remark of the runtime's own.
+  if (kind === 'user' && messageId === undefined) {
+    return { key: `entry ${seq}`, version: text, make: () => h('li', { class: 'note quiet' }, text) }
+  }
+  if (kind === 'user') return userItem(messageId, text, '')
   if (kind === 'summary') {
     return {
       key: `entry ${seq}`,
@@ -144,14 +151,19 @@ const liveItem = (run, { text }) => ({
   update: (element) => isActive(run) && (element.firstElementChild.textContent = text),
 })
 
-const pretty = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 2))
+/** What would hide or steer is shown, not sent: control and direction marks, whatever takes no room. */
+const UNSEEN =
+  /[[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}]--[\u{fe0e}-\u{fe0f}\n\t]]/gv
+const visible = (text) => text.replace(UNSEEN, (character) => `\\u{${character.codePointAt(0).toString(16)}}`)
+
+const pretty = (value) => visible(typeof value === 'string' ? value : JSON.stringify(value, null, 2))
 
 function brief(input) {
   const values = typeof input === 'object' && input !== null ? Object.values(input) : [input]
-  return values.map((value) => (typeof value === 'string' ? value : JSON.stringify(value))).join(' · ')
+  return visible(values.map((value) => (typeof value === 'string' ? value : JSON.stringify(value))).join(' · '))
 }
 
-const actionItem = remembered((action) => {
+function actionItem(action, { onDecide }) {
   const { id, tool, state, input, effect, repeatOf } = action
   return {
     key: id,
@@ -162,7 +174,8 @@ const actionItem = remembered((action) => {
         { class: 'action', 'data-action': id, 'data-state': state },
         h(
           'details',
-          {},
+          // Nobody should say yes to what is folded away.
+          { open: state === 'waiting' },
           h(
             'summary',
             {},
@@ -173,9 +186,23 @@ const actionItem = remembered((action) => {
           ),
           h('div', { class: 'facts' }, ...actionFacts(action, effect)),
         ),
+        state === 'waiting' && decisionButtons(id, onDecide),
       ),
   }
-})
+}
+
+const decisionButtons = (actionId, onDecide) =>
+  h(
+    'p',
+    { class: 'decision', role: 'group', 'aria-label': 'May it be done?' },
+    ...['approve', 'skip', 'deny'].map((decision) =>
+      h(
+        'button',
+        { type: 'button', 'data-decision': decision, onclick: () => onDecide(actionId, decision) },
+        decision[0].toUpperCase() + decision.slice(1),
+      ),
+    ),
+  )
 
 function actionFacts(action, effect) {
   const { input, result, error, decision, settledBy, startedAt, settledAt, repeatOf, id } = action

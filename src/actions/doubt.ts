@@ -1,0 +1,83 @@
+import { record } from '../events/event.ts'
+import { holdRun, resumeDecided } from '../runs/park.ts'
+import { findRun, isTerminal } from '../runs/run.ts'
+import { now, sql } from '../store/sql.ts'
+import { all, first, single } from '../store/transition.ts'
+import type { Transition } from '../store/transition.ts'
+import { actionRow, findAction } from './action.ts'
+import type { Action } from './action.ts'
+import { recordSettled } from './propose.ts'
+
+/** What nobody knows about, oldest first. */
+export const openDoubts = single((limit: number) =>
+  all(
+    actionRow,
+    sql`select * from actions where state = 'in_doubt' and given_up is null order by created_at, id limit ${limit}`,
+  ),
+)
+
+/** What a person says about an action in doubt, with who and why. */
+export type Resolution = { readonly by: string; readonly why?: string } & (
+  | { readonly kind: 'happened'; readonly result?: unknown }
+  | { readonly kind: 'did-not-happen' }
+  /** It did not happen, and is to be done now. */
+  | { readonly kind: 'run-again' }
+  /** Nobody will ever know: the agent is told so and goes on. */
+  | { readonly kind: 'give-up' }
+)
+
+export type Resolved =
+  | { readonly kind: 'resolved'; readonly action: Action }
+  | { readonly kind: 'not-in-doubt'; readonly action: Action }
+  /** Its run has ended: nobody is there to do it again. */
+  | { readonly kind: 'run-ended'; readonly action: Action }
+  | { readonly kind: 'unknown' }
+
+/** A person settles a doubt. Its run, if it waits for that, goes on at once. */
+export function* resolveDoubt(id: Action['id'], resolution: Resolution): Transition<Resolved> {
+  const action = yield* findAction.single(id)
+  if (action === undefined) return { kind: 'unknown' }
+  if (action.state !== 'in_doubt') return { kind: 'not-in-doubt', action }
+  yield* holdRun(action.runId)
+  const run = yield* findRun.single(action.runId)
+  if (resolution.kind === 'run-again' && (run === undefined || isTerminal(run.state)))
+    return { kind: 'run-ended', action }
+  const resolved = yield* write(action, resolution)
+  if (resolved === undefined) return { kind: 'not-in-doubt', action: (yield* findAction.single(id)) ?? action }
+  const { threadId, runId } = resolved
+  const why = resolution.why === undefined ? {} : { why: resolution.why }
+  const data = { actionId: id, resolution: resolution.kind, by: resolution.by, ...why }
+  yield* record({ type: 'doubt.resolved', threadId, runId, data })
+  if (resolved.state === 'done' || resolved.state === 'failed') yield* recordSettled(resolved)
+  yield* resumeDecided(runId)
+  return { kind: 'resolved', action: resolved }
+}
+
+function* write(action: Action, resolution: Resolution): Transition<Action | undefined> {
+  const { by, why } = resolution
+  const evidence = `${by}${why === undefined ? '' : `: ${why}`}`
+  const changes = {
+    happened: sql`state = 'done', error = null, settled_by = ${evidence}, settled_at = ${now},
+      result = ${JSON.stringify(resolution.kind === 'happened' ? (resolution.result ?? null) : null)}`,
+    'did-not-happen': sql`state = 'failed', settled_by = ${evidence}, settled_at = ${now},
+      error = ${`it did not happen, as ${evidence} says`}`,
+    'run-again': sql`state = 'approved', settled_by = null, settled_at = null, error = null`,
+    'give-up': sql`given_up = ${evidence}`,
+  }[resolution.kind]
+  return yield* first(
+    actionRow,
+    sql`update actions set ${changes} where id = ${action.id} and state = 'in_doubt' and tries = ${action.tries}
+      and given_up is null returning *`,
+  )
+}
+
+/** It was to be done again, and it turned out that somebody who had begun it could still do it: the doubt stays. */
+export function* doubtAgain({ id, tries }: Action, error: string): Transition<Action | undefined> {
+  const doubtful = yield* first(
+    actionRow,
+    sql`update actions set state = 'in_doubt', error = ${error}, settled_by = 'nobody', settled_at = ${now}
+      where id = ${id} and state = 'approved' and tries = ${tries} and tries > 0 returning *`,
+  )
+  if (doubtful !== undefined) yield* recordSettled(doubtful)
+  return doubtful
+}

@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest'
+
+import { covers, describeRule, ruleProblems } from './policy-check.ts'
+import type { PolicyRule } from './policy.ts'
+
+const allow = (more: Partial<PolicyRule> = {}): PolicyRule => ({ decision: 'allow', ...more })
+const deny = (more: Partial<PolicyRule> = {}): PolicyRule => ({ decision: 'deny', ...more })
+const where = (...conditions: NonNullable<PolicyRule['where']>) => ({ where: conditions })
+
+test.each<[string, PolicyRule, PolicyRule, boolean]>([
+  ['everything covers a tool', allow(), allow({ tool: 'a' }), true],
+  ['a tool does not cover everything', allow({ tool: 'a' }), allow(), false],
+  ['a server covers its tools', allow({ tool: 'files__*' }), allow({ tool: 'files__read' }), true],
+  ['a value covers nothing but itself', allow(where({ argument: 'n', equals: 1 })), allow(), false],
+  [
+    'a prefix covers a value',
+    allow(where({ argument: 'to', prefix: 'a' })),
+    allow(where({ argument: 'to', equals: 'ab' })),
+    true,
+  ],
+  [
+    'a glob covers values',
+    allow(where({ argument: 'p', path: 'src/**' })),
+    allow(where({ argument: 'p', oneOf: ['src/a', 'src/b/c'] })),
+    true,
+  ],
+  [
+    'not one that climbs out',
+    allow(where({ argument: 'p', path: 'src/**' })),
+    allow(where({ argument: 'p', oneOf: ['src/a', 'src/../b'] })),
+    false,
+  ],
+  ['another argument', allow(where({ argument: 'a', equals: 1 })), allow(where({ argument: 'b', equals: 1 })), false],
+  [
+    'fewer words',
+    allow(where({ argument: 'argv', words: ['git'] })),
+    allow(where({ argument: 'argv', words: ['git', 'push'] })),
+    true,
+  ],
+])('%s', (_, wide, narrow, expected) => {
+  expect(covers(wide, narrow)).toBe(expected)
+})
+
+test.each<[string, readonly PolicyRule[], readonly string[]]>([
+  ['nothing is wrong', [allow({ tool: 'a' }), deny({ tool: 'b' })], []],
+  ['a narrower allow is no shadow', [{ decision: 'ask' }, allow({ tool: 'a' })], []],
+  ['a deny shadows what it covers', [allow({ tool: 'a' }), deny()], ['shadowed 0 by 1']],
+  ['the opposite of the same', [allow({ tool: 'a' }), { tool: 'a', decision: 'ask' }], ['contradiction 0 by 1']],
+  ['the same twice', [allow({ tool: 'a' }), allow({ tool: 'a' })], ['repeated 1 by 0']],
+  ['a deny inside of a deny', [deny(), deny({ tool: 'a' })], ['repeated 1 by 0']],
+])('%s', (_, rules, expected) => {
+  expect(ruleProblems(rules).map(({ kind, rule, by }) => `${kind} ${rule} by ${by}`)).toEqual(expected)
+})
+
+test('a rule in words', () => {
+  const rule = allow({ tool: 'mail', agent: 'clerk', thread: 't', ...where({ argument: 'to', equals: 'ann' }) })
+  expect(describeRule(rule)).toBe('allow mail of clerk in t where to is "ann"')
+})

@@ -1,0 +1,114 @@
+import { findAction } from '../actions/action.ts'
+import { findApproval } from '../actions/approval.ts'
+import type { ActionId } from '../base/ids.ts'
+import { visibleLine } from '../base/visible.ts'
+import type { Event } from '../events/event.ts'
+import { findRun } from '../runs/run.ts'
+import { row, text } from '../store/row.ts'
+import { sql } from '../store/sql.ts'
+import { first } from '../store/transition.ts'
+import type { Transition } from '../store/transition.ts'
+
+/** What a person outside is told: what it is about and where to look. Never the arguments: they may be nobody else's. */
+export interface Notice {
+  readonly seq: number
+  readonly at: string
+  readonly kind: 'approval' | 'doubt' | 'breaker' | 'dead-letter'
+  readonly title: string
+  /** The command that shows it. */
+  readonly command: string
+  readonly agent?: string
+  readonly tool?: string
+  readonly threadId?: string
+  readonly runId?: string
+  readonly approvalId?: string
+  readonly actionId?: string
+  readonly messageId?: string
+}
+
+/** Those that are of no use without a person. */
+const DEAD_FOR_A_PERSON = ['unknown recipient', 'orphan', 'too large', 'expired']
+
+const SAID: Readonly<Record<string, (event: Event) => Transition<Notice | undefined>>> = {
+  'approval.requested': approvalNotice,
+  'action.settled': doubtNotice,
+  'breaker.opened': breakerNotice,
+  'message.dead': letterNotice,
+}
+
+/** Undefined: it needs nobody, or not any more; what was settled before anybody looked is not told. */
+export function* noticeOf(event: Event): Transition<Notice | undefined> {
+  const say = SAID[event.type]
+  return say === undefined ? undefined : yield* say(event)
+}
+
+const nameIn = ({ data }: Event, key: string): string => (typeof data[key] === 'string' ? data[key] : '')
+
+function about({ seq, at, threadId, runId }: Event) {
+  return {
+    seq,
+    at: new Date(at).toISOString(),
+    ...(threadId === null ? {} : { threadId: visibleLine(threadId) }),
+    ...(runId === null ? {} : { runId: visibleLine(runId) }),
+  }
+}
+
+function* approvalNotice(event: Event): Transition<Notice | undefined> {
+  const approval = yield* findApproval.single(nameIn(event, 'approvalId'))
+  if (approval?.state !== 'pending') return undefined
+  const agent = visibleLine((yield* findRun.single(approval.runId))?.agent ?? 'an agent')
+  const tool = visibleLine(nameIn(event, 'tool'))
+  return {
+    ...about(event),
+    kind: 'approval',
+    title: `${agent} asks whether it may use ${tool}`,
+    command: `holdfast approvals show ${approval.id}`,
+    agent,
+    tool,
+    approvalId: approval.id,
+    actionId: approval.actionId,
+  }
+}
+
+function* doubtNotice(event: Event): Transition<Notice | undefined> {
+  if (event.data['state'] !== 'in_doubt') return undefined
+  const action = yield* findAction.single(nameIn(event, 'actionId') as ActionId)
+  if (action?.state !== 'in_doubt' || action.givenUp !== null) return undefined
+  const agent = visibleLine((yield* findRun.single(action.runId))?.agent ?? 'an agent')
+  const tool = visibleLine(action.tool)
+  return {
+    ...about(event),
+    kind: 'doubt',
+    title: `${tool} of ${agent} was cut off: it may or may not have happened`,
+    command: `holdfast doubts show ${action.id}`,
+    agent,
+    tool,
+    actionId: action.id,
+  }
+}
+
+const openRow = row({ agent: text() })
+
+function* breakerNotice(event: Event): Transition<Notice | undefined> {
+  const name = nameIn(event, 'agent')
+  const open = yield* first(
+    openRow,
+    sql`select agent from breakers where agent = ${name} and open_until is not null limit 1`,
+  )
+  if (open === undefined) return undefined
+  const agent = visibleLine(name)
+  const title = `${agent} is stopped: its provider refuses the credentials`
+  return { ...about(event), kind: 'breaker', title, command: 'holdfast status', agent }
+}
+
+const deadRow = row({ id: text() })
+
+function* letterNotice(event: Event): Transition<Notice | undefined> {
+  const [id, reason] = [nameIn(event, 'messageId'), nameIn(event, 'reason')]
+  if (!DEAD_FOR_A_PERSON.includes(reason)) return undefined
+  const dead = yield* first(deadRow, sql`select id from messages where id = ${id} and state = 'dead'`)
+  if (dead === undefined) return undefined
+  const messageId = visibleLine(id)
+  const title = `a message could not be delivered: ${reason}`
+  return { ...about(event), kind: 'dead-letter', title, command: `holdfast inbox dead show ${messageId}`, messageId }
+}

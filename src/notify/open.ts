@@ -1,0 +1,38 @@
+import type { Clock } from '../base/clock.ts'
+import { HoldfastError } from '../base/errors.ts'
+import type { Channel } from './channel.ts'
+import { desktopChannel } from './desktop.ts'
+import { ntfyChannel, webhookChannel } from './post.ts'
+
+/** As the configuration has it: secrets as `${NAME}` of a variable. */
+export type ChannelConfig =
+  | { readonly kind: 'webhook'; readonly url: string; readonly secret: string }
+  | { readonly kind: 'ntfy'; readonly url: string; readonly token?: string }
+  | { readonly kind: 'desktop' }
+
+type Variables = Readonly<Record<string, string | undefined>>
+
+/** A secret that is not there is said when the daemon starts, not when a person should have been told. */
+export function openChannels(configs: readonly ChannelConfig[], clock: Clock, variables: Variables): Channel[] {
+  return configs.map((config) => {
+    if (config.kind === 'webhook')
+      return webhookChannel({ url: config.url, secret: filled('secret', config.secret, variables) }, clock)
+    if (config.kind === 'desktop') return desktopChannel(clock, defined(variables))
+    const { url, token } = config
+    return ntfyChannel({ url, ...(token === undefined ? {} : { token: filled('token', token, variables) }) })
+  })
+}
+
+const REFERENCE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
+
+const filled = (key: string, value: string, variables: Variables): string =>
+  value.replace(REFERENCE, (_, name: string) => {
+    const found = variables[name]
+    if (found !== undefined && found !== '') return found
+    throw new HoldfastError('usage/config', `"notify" needs the variable ${name} for its ${key}, which is not set`, {
+      remedy: `set ${name} in the environment of the daemon`,
+    })
+  })
+
+const defined = (variables: Variables): Record<string, string> =>
+  Object.fromEntries(Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined))
