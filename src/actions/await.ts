@@ -1,5 +1,5 @@
 import type { ActionId, RunId } from '../base/ids.ts'
-import { DECISION, holdRun, parkRun, resumeDecided, resumeRun } from '../runs/park.ts'
+import { DECISION, holdRun, parkRun, resumeDecided } from '../runs/park.ts'
 import type { Parked } from '../runs/park.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
 import { integer, row, text } from '../store/row.ts'

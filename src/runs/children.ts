@@ -3,14 +3,14 @@ import { LIMITS } from '../base/limits.ts'
 import { integer, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { sql } from '../store/sql.ts'
-import { all, first, one, single } from '../store/transition.ts'
+import { all, one, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { NEWS, pendingMessages } from '../threads/message.ts'
 import type { Message } from '../threads/message.ts'
 import type { AttemptRef } from './attempt.ts'
 import { CHILDREN, holdThread, parkRun } from './park.ts'
 import type { Parked } from './park.ts'
-import { PARENT_MODES, RUN_STATES, findRun, runRow } from './run.ts'
+import { PARENT_MODES, RUN_STATES, findRun } from './run.ts'
 import type { CommandRequest, ParentMode, Run } from './run.ts'
 import { sendMessage } from './send.ts'
 import { holdParent, isBacklogFull, submitRun } from './submit.ts'
@@ -109,8 +109,8 @@ export function* startChild(child: NewChild): Transition<StartedChild> {
   const known = yield* findRun.single(child.runId)
   if (known !== undefined) return { kind: 'started', runId: known.id, threadId: known.threadId }
   if (parent === undefined) return { kind: 'refused' }
-  const limit = yield* limitReached(parent, child.limits)
-  if (limit !== undefined) return limit
+  const reached = yield* limitReached(parent, child.limits)
+  if (reached !== undefined) return reached
   const started = { parentRunId: parent.id, parentMode: child.mode }
   const { threadId, runId, key, agent, work } = child
   if ('request' in work) {

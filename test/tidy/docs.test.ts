@@ -42,14 +42,14 @@ test('the JSON in the docs parses', () => {
 
 // A block is a dozen processes: two at a time, and each with as long as it takes.
 test('the shell blocks marked as run do run', { timeout: 300_000 }, async () => {
-  const blocks = shell.filter((block) => block.marks.includes('run'))
-  const half = Math.ceil(blocks.length / 2)
-  const inTurn = async (some: typeof blocks) => {
+  const runnable = shell.filter((block) => block.marks.includes('run'))
+  const half = Math.ceil(runnable.length / 2)
+  const inTurn = async (some: typeof runnable) => {
     const wrong: string[] = []
     for (const block of some) wrong.push(...(await runShell(block)))
     return wrong
   }
-  const wrong = await Promise.all([inTurn(blocks.slice(0, half)), inTurn(blocks.slice(half))])
+  const wrong = await Promise.all([inTurn(runnable.slice(0, half)), inTurn(runnable.slice(half))])
   expect(wrong.flat()).toEqual([])
 })
 
