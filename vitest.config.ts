@@ -23,7 +23,7 @@ export default defineConfig({
       suite('tools', ['test/tools/**/*.test.ts'], 60_000),
       suite('library', ['test/library/**/*.test.ts'], 60_000),
       suite('server', ['test/server/**/*.test.ts'], 120_000),
-      suite('hooks', ['test/hooks/**/*.test.ts'], 120_000),
+      suite('hooks', ['test/hooks/**/*.test.ts'], 300_000),
       suite('inbox', ['test/inbox/**/*.test.ts'], 120_000),
       suite('migration', ['test/migration/**/*.test.ts']),
       suite('race', ['test/race/**/*.test.ts'], 120_000),

@@ -133,28 +133,78 @@ function describe(call, { input, bytes }, fields, env) {
   }
 }
 
-function noteFile({ client, home }, sessionId) {
-  return path.join(home, 'hooks', 'sessions', `${client}-${sessionId}.json`)
+function noteFile({ client, home }, sessionId, ending) {
+  return path.join(home, 'hooks', 'sessions', `${client}-${sessionId}.${ending}`)
 }
 
 /**
- * Each event of a session gets a number before anybody is told, so that it can be told twice and counts once. A session's
- * events come one after the other; where a note is lost, the clock begins above whatever it had.
+ * Each event of a session gets a number before anybody is told, so that it can be told twice and counts once. Subagents, tools
+ * and questions to a person come side by side: each appends a line of its own, and its number is where that line stands. The
+ * count begins at the clock, so that it goes on above whatever it was when the file is lost; it is not synced, so a
+ * restart of the machine begins another.
  */
 function takeNumber(call, fields) {
   const sessionId = fields?.session_id
   if (typeof sessionId !== 'string' || !SESSION_ID.test(sessionId)) return {}
-  const file = noteFile(call, sessionId)
-  const note = readJson(file)
-  const ordinal = Number.isSafeInteger(note?.ordinal) ? note.ordinal + 1 : Date.now()
-  const shown = typeof note?.shown === 'string' ? note.shown : null
+  const shown = readShown(noteFile(call, sessionId, 'shown'))
   try {
-    writeNote(file, { ordinal, shown })
+    return { ordinal: appendLine(noteFile(call, sessionId, `${bootId().slice(0, 8)}.log`)), shown }
   } catch {
     // A full disk: the store will say so, and a number from the clock is as good.
-    return { ordinal: Math.max(ordinal, Date.now()), shown }
+    return { ordinal: Date.now(), shown }
   }
-  return { ordinal, shown }
+}
+
+function readShown(file) {
+  try {
+    return fs.readFileSync(file, 'utf8') || null
+  } catch {
+    return null
+  }
+}
+
+function appendLine(file) {
+  const line = `${process.pid}-${process.hrtime.bigint().toString(36)}`
+  let log
+  try {
+    log = fs.openSync(file, fs.constants.O_RDWR | fs.constants.O_APPEND)
+  } catch (error) {
+    if (error.code !== 'ENOENT') throw error
+    beginLog(file)
+    log = fs.openSync(file, fs.constants.O_RDWR | fs.constants.O_APPEND)
+  }
+  try {
+    fs.writeSync(log, `${line}\n`)
+    const lines = fs.readFileSync(file, 'latin1').split('\n')
+    const place = lines.indexOf(line)
+    if (place < 1) throw new Error('it is not there')
+    return Number(lines[0]) + place
+  } finally {
+    fs.closeSync(log)
+  }
+}
+
+/** Of several who begin it one wins, and nobody sees it without its first line. */
+function beginLog(file) {
+  makeFolder(path.dirname(file))
+  const temporary = `${file}.${process.pid}.tmp`
+  fs.writeFileSync(temporary, `${Date.now()}\n`, { mode: 0o600 })
+  try {
+    fs.linkSync(temporary, file)
+  } catch (error) {
+    if (error.code !== 'EEXIST') throw error
+  } finally {
+    fs.unlinkSync(temporary)
+  }
+}
+
+/** Empty where the system does not say. */
+function bootId() {
+  try {
+    return fs.readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()
+  } catch {
+    return ''
+  }
 }
 
 function readJson(file) {
@@ -163,19 +213,6 @@ function readJson(file) {
   } catch {
     return undefined
   }
-}
-
-function writeNote(file, note) {
-  const temporary = `${file}.${process.pid}.tmp`
-  const write = () => fs.writeFileSync(temporary, JSON.stringify(note), { mode: 0o600 })
-  try {
-    write()
-  } catch (error) {
-    if (error.code !== 'ENOENT') throw error
-    makeFolder(path.dirname(file))
-    write()
-  }
-  fs.renameSync(temporary, file)
 }
 
 /** Not the recursive form of Node: where nothing can be made, as in /proc, it never ends. */
@@ -187,7 +224,7 @@ function makeFolder(folder) {
     const parent = path.dirname(folder)
     if (error.code !== 'ENOENT' || parent === folder || fs.existsSync(parent)) throw error
     makeFolder(parent)
-    fs.mkdirSync(folder, { mode: 0o700 })
+    makeFolder(folder)
   }
 }
 
@@ -196,8 +233,12 @@ function clientProcess(client, env) {
   const own = client === 'claude' ? Number(env.CLAUDE_PID) : Number.NaN
   try {
     const row = Number.isSafeInteger(own) && own > 1 ? statOf(own) : clientAbove(client)
-    const boot = fs.readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()
-    return { pid: row.pid, startTime: row.startTime, boot, pidNamespace: fs.readlinkSync('/proc/self/ns/pid') }
+    return {
+      pid: row.pid,
+      startTime: row.startTime,
+      boot: bootId(),
+      pidNamespace: fs.readlinkSync('/proc/self/ns/pid'),
+    }
   } catch {
     return { pid: Number.isSafeInteger(own) ? own : process.ppid }
   }
@@ -378,11 +419,17 @@ async function show(call, told, { output, deliveryId }) {
   })
   if (!isGiven || deliveryId === undefined || told.ordinal === undefined) return isGiven
   try {
-    writeNote(noteFile(call, parsed(told.input).session_id), { ordinal: told.ordinal, shown: deliveryId })
+    noteShown(noteFile(call, parsed(told.input).session_id, 'shown'), deliveryId)
   } catch (error) {
     complain(`it will be given these messages again: ${error.message}`)
   }
   return true
+}
+
+function noteShown(file, deliveryId) {
+  const temporary = `${file}.${process.pid}.tmp`
+  fs.writeFileSync(temporary, deliveryId, { mode: 0o600 })
+  fs.renameSync(temporary, file)
 }
 
 let spooled = 0

@@ -27,7 +27,7 @@ interface Daemon {
 }
 
 /** The times of so many tool calls in one session of Claude Code. */
-async function session(folder: string, calls: number, daemon: Daemon | undefined): Promise<number[]> {
+async function session(folder: string, calls: number, events: readonly string[], daemon?: Daemon): Promise<number[]> {
   const times: number[] = []
   let asked = 0
   const model = await openModelServer(({ number }) => {
@@ -40,7 +40,7 @@ async function session(folder: string, calls: number, daemon: Daemon | undefined
   const headers = { Authorization: 'Bearer $HOLDFAST_TOKEN' }
   const url = `${daemon?.url}/api/v1/hooks/claude`
   const hook = [{ hooks: [{ type: 'http', url, headers, allowedEnvVars: ['HOLDFAST_TOKEN'], timeout: 10 }] }]
-  const hooks = daemon === undefined ? {} : { PreToolUse: hook, PostToolUse: hook }
+  const hooks = daemon === undefined ? {} : Object.fromEntries(events.map((event) => [event, hook]))
   writeFileSync(join(home, '.claude', 'settings.json'), JSON.stringify({ hooks }))
   const env = {
     PATH: process.env['PATH'] ?? '',
@@ -74,17 +74,18 @@ async function main() {
     while (!existsSync(join(home, 'daemon.json'))) await new Promise((resolve) => setTimeout(resolve, 50))
     const { url } = JSON.parse(readFileSync(join(home, 'daemon.json'), 'utf8')) as { url: string }
     const daemon = { url, token: readFileSync(join(home, 'token'), 'utf8').trim() }
-    const [without, over]: [number[], number[]] = [[], []]
+    const [without, one, both]: [number[], number[], number[]] = [[], [], []]
     for (let round = 0; round < Number(values.rounds); round += 1) {
-      without.push(...(await session(folder, Number(values.calls), undefined)))
-      over.push(...(await session(folder, Number(values.calls), daemon)))
+      without.push(...(await session(folder, Number(values.calls), [])))
+      one.push(...(await session(folder, Number(values.calls), ['PreToolUse'], daemon)))
+      both.push(...(await session(folder, Number(values.calls), ['PreToolUse', 'PostToolUse'], daemon)))
     }
     const headers = { Authorization: `Bearer ${daemon.token}` }
     const threads = await (await fetch(`${url}/api/v1/threads`, { headers })).text()
     if (!threads.includes('"claude-')) throw new Error('the daemon heard nothing')
-    const [none, http] = [median(without), median(over)]
-    const addedMs = Math.round((http - none) * 100) / 100
-    console.log(JSON.stringify({ calls: over.length, noneMs: Math.round(none), httpMs: Math.round(http), addedMs }))
+    const added = (times: readonly number[]) => Math.round((median(times) - median(without)) * 100) / 100
+    const [addedMs, addedByBothMs] = [added(one), added(both)]
+    console.log(JSON.stringify({ calls: one.length, noneMs: Math.round(median(without)), addedMs, addedByBothMs }))
     if (values.check === true && addedMs > MOST_MS) process.exitCode = 1
   } finally {
     up.kill('SIGTERM')

@@ -5,7 +5,7 @@
  *   node bench/hooks/run.ts [--rounds N] [--json FILE] [--check]
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -41,10 +41,11 @@ async function main() {
   }
 }
 
-/** The number of the last event, as the hook notes it. */
-function lastNumber(home: string): number {
-  const note = readFileSync(join(home, 'hooks', 'sessions', 'claude-bench.json'), 'utf8')
-  return (JSON.parse(note) as { ordinal: number }).ordinal
+/** How many events the hook has counted, in the one session that there is. */
+function countEvents(home: string): number {
+  const folder = join(home, 'hooks', 'sessions')
+  const [log = ''] = readdirSync(folder).filter((name) => name.endsWith('.log'))
+  return readFileSync(join(folder, log), 'utf8').trim().split('\n').length - 1
 }
 
 function measure(rounds: number, home: string) {
@@ -57,20 +58,18 @@ function measure(rounds: number, home: string) {
   }
   const [nothing, stops, begins]: number[][] = [[], [], []]
   time([HOOK, 'claude'], event('SessionStart'))
-  const first = lastNumber(home)
   for (let round = 0; round < rounds; round += 1) {
     nothing?.push(time(['-e', '0'], ''))
     begins?.push(time([HOOK, 'claude'], event('UserPromptSubmit')))
     stops?.push(time([HOOK, 'claude'], event('Stop', { stop_hook_active: false, last_assistant_message: 'done' })))
   }
   if (existsSync(join(home, 'spool'))) throw new Error('events went into the spool')
-  const ordinal = lastNumber(home)
   const round = (value: number) => Math.round(value * 100) / 100
   const fastest = (values: readonly number[] = []) => Math.min(...values)
   const [node, stop, begin] = [median(nothing ?? []), median(stops ?? []), median(begins ?? [])]
   return {
     rounds,
-    events: ordinal - first,
+    events: countEvents(home),
     nodeMs: round(node),
     stopMs: round(stop),
     beginMs: round(begin),

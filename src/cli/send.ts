@@ -10,10 +10,12 @@ import type { Letter } from '../runs/address.ts'
 import { cancelRun } from '../runs/cancel.ts'
 import { familyOf } from '../runs/children.ts'
 import { sendMessage } from '../runs/send.ts'
+import type { Sending } from '../runs/send.ts'
 import { findRun, isTerminal, listRuns } from '../runs/run.ts'
 import type { Run } from '../runs/run.ts'
 import { viewRun } from '../runs/view.ts'
 import { liveDaemons } from '../runs/worker.ts'
+import { CLIENTS } from '../sessions/session.ts'
 import { findMessage } from '../threads/message.ts'
 import type { Message } from '../threads/message.ts'
 import { withRuntime } from './context.ts'
@@ -49,17 +51,32 @@ export function addSend(program: Command, setExit: SetExit): void {
 }
 
 async function send(context: Context, words: readonly string[], flags: SendFlags): Promise<number> {
-  const { runtime, output } = context
+  const { runtime, output, environment } = context
   const timeout = flags.timeout === undefined ? {} : { timeoutMs: flags.timeout }
   const letter = await addressed(context, words, flags)
-  const sent = await runtime.store.apply(sendMessage, { ...addressLetter(runtime, letter), ...timeout })
+  const sending = addressLetter(runtime, letter)
+  if (flags.wait === true && sending.wakes === false && NOBODY_ANSWERS.has(sending.agent)) throw noAnswer(sending)
+  // What is sent from inside of a run comes from its thread, and is labelled so.
+  const isOther = environment.thread !== undefined && environment.thread !== sending.threadId
+  const from = isOther ? { from: environment.thread } : {}
+  const sent = await runtime.store.apply(sendMessage, { ...sending, ...timeout, ...from })
   const value = viewSent(sent, letter.text)
   const { message, runId } = sent
   if (flags.wait === true) return wait(context, message.id, runId)
   output.result(value, () => `${message.threadId}${runId === undefined ? '' : ` ${runId}`}`)
-  if (!(await hasDaemon(context))) output.note('it is stored, but no daemon is running: `holdfast up` will see to it')
+  if (runId === undefined) output.note(`it waits in the inbox of ${message.threadId}`)
+  else if (!(await hasDaemon(context)))
+    output.note('it is stored, but no daemon is running: `holdfast up` will see to it')
   return EXIT.done
 }
+
+/** Threads of plain commands and of sessions: what is sent to them is read there, and not answered here. */
+const NOBODY_ANSWERS: ReadonlySet<string> = new Set(['command', ...CLIENTS])
+
+const noAnswer = ({ threadId, agent }: Sending) =>
+  new HoldfastError('usage/no-answer', `thread ${threadId} is one of ${agent}, which answers nobody here`, {
+    remedy: 'send without --wait: it waits in the inbox',
+  })
 
 async function addressed({ runtime }: Context, words: readonly string[], flags: SendFlags): Promise<Letter> {
   const key = flags.key === undefined ? {} : { key: flags.key }

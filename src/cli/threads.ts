@@ -5,6 +5,8 @@ import { LIMITS } from '../base/limits.ts'
 import { readWholeThread, viewWholeThread } from '../runs/thread-view.ts'
 import type { WholeThread } from '../runs/thread-view.ts'
 import { threadFamily, threadsAtWork } from '../sessions/tree.ts'
+import { doing, treeOf, viewBranch } from '../sessions/branch.ts'
+import type { Branch } from '../sessions/branch.ts'
 import { viewThread } from '../threads/view.ts'
 import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
@@ -18,8 +20,7 @@ import { threadOrSelf } from './self.ts'
 import { remove, stop } from './threads-stop.ts'
 import { tail } from './threads-tail.ts'
 import type { TailFlags } from './threads-tail.ts'
-import { describeBranch, doing, treeOf, viewBranch } from './threads-tree.ts'
-import type { Branch } from './threads-tree.ts'
+import { describeBranch } from './threads-tree.ts'
 
 export function addThreads(program: Command, setExit: SetExit): void {
   const threads = program.command('threads').description('the durable conversations that runs belong to')

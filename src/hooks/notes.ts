@@ -1,31 +1,41 @@
-import { readFile, readdir, stat, unlink } from 'node:fs/promises'
+import { existsSync, readFileSync } from 'node:fs'
+import { readdir, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import type { Clock } from '../base/clock.ts'
+import { errorCode } from '../base/files.ts'
 import { LIMITS } from '../base/limits.ts'
+import { thisPlace } from '../processes/identity.ts'
 import type { Client } from '../sessions/session.ts'
 import { Unreadable, fieldsOf, sessionIn } from './event.ts'
 
-/** What bin/hook.cjs remembers of a session: the number of its last event, and what its client was last shown. */
+/** What bin/hook.cjs remembers of sessions: how many events each had, and what its client was last shown. */
 const notesFolder = (home: string) => join(home, 'hooks', 'sessions')
 
-/** Which delivery the client was last shown, for an event that it sent by itself. Undefined: nobody knows. */
-export async function shownIn(home: string, client: Client, input: string): Promise<string | null | undefined> {
+/** Which delivery the client was last shown, for an event that it sent by itself. Null: none. Undefined: nobody knows. */
+export function shownIn(home: string, client: Client, input: string): string | null | undefined {
   const fields = fieldsOf(input)
   const sessionId = fields instanceof Unreadable ? undefined : sessionIn(fields)
   return sessionId === undefined ? undefined : lastShown(home, client, sessionId)
 }
 
-/** Undefined: there is no note of it here. */
-export async function lastShown(home: string, client: Client, sessionId: string): Promise<string | null | undefined> {
+/**
+ * A session of which nothing is noted here may live on another machine: nobody knows. Read at once: a tool call waits for it,
+ * and on a busy machine each way through the thread pool costs more than the file.
+ */
+export function lastShown(home: string, client: Client, sessionId: string): string | null | undefined {
+  const note = join(notesFolder(home), `${client}-${sessionId}`)
   try {
-    const note = JSON.parse(await readFile(join(notesFolder(home), `${client}-${sessionId}.json`), 'utf8')) as unknown
-    const shown = (note as { readonly shown?: unknown } | null)?.shown
-    return typeof shown === 'string' || shown === null ? shown : undefined
-  } catch {
-    return undefined
+    return readFileSync(`${note}.shown`, 'utf8')
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') return undefined
+    const log = `${note}.${bootName()}.log`
+    return existsSync(log) ? null : undefined
   }
 }
+
+/** As bin/hook.cjs names it: empty where the system does not say. */
+const bootName = () => (process.platform === 'linux' ? thisPlace().boot.slice(0, 8) : '')
 
 /** Removes the notes of sessions that nobody has heard of for long. A session that comes back all the same gets new ones. */
 export async function sweepNotes(home: string, clock: Clock): Promise<void> {

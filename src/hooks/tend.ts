@@ -28,7 +28,7 @@ async function giveBackUnshown({ store, home, clock }: Spooler & { readonly cloc
     if (leasedBy.kind !== 'session' || clock.now() - leasedAt < LIMITS.answerOnItsWayMs) continue
     const session = await store.read(findSession, leasedBy.session)
     if (session === undefined) continue
-    const shown = await lastShown(home, session.client, session.sessionId)
+    const shown = lastShown(home, session.client, session.sessionId)
     if (shown !== undefined && shown !== deliveryId) await store.apply(deliveryUnshown, session.id, deliveryId)
   }
 }

@@ -34,15 +34,10 @@ export function addressLetter({ agents, random }: Office, { to, text, key }: Let
     const agent = knownAgent(agents, to.agent)
     return { ...common, agent, threadId: key === undefined ? newThreadId(random) : threadOfKey(agent, key) }
   }
+  // Every thread has an inbox. One of a command, a session or somebody else's agent gets no run from here: it is drained, or
+  // whoever has that agent wakes it.
   const { thread } = to
-  if (!agents.includes(thread.agent)) {
-    throw new HoldfastError(
-      'usage/no-agent',
-      `thread ${thread.id} belongs to "${thread.agent}", which is no agent of the configuration`,
-      { remedy: 'send to a thread of an agent, or start a new one with an agent' },
-    )
-  }
-  return { ...common, agent: thread.agent, threadId: thread.id }
+  return { ...common, agent: thread.agent, threadId: thread.id, wakes: agents.includes(thread.agent) }
 }
 
 function knownAgent(known: readonly string[], agent: string): string {

@@ -24,6 +24,8 @@ export interface Sending {
   readonly parentThreadId?: ThreadId
   /** How long the run that it starts may take; one that is under way already keeps its own. */
   readonly timeoutMs?: number
+  /** Whether an idle thread gets a run from here; by default it does. */
+  readonly wakes?: boolean
   /** By which run it is sent, if it starts a child of it. */
   readonly started?: Started
 }
@@ -55,6 +57,10 @@ export function* sendMessage(sending: Sending): Transition<Sent> {
   if (thread.state === 'stopped' && from !== undefined) return { message, runId: undefined }
   // A session takes its turns elsewhere: it finds the message at the end of one, or is woken.
   if ((yield* first(activeRow, sql`select id from sessions where thread_id = ${threadId} limit 1`)) !== undefined) {
+    return { message, runId: undefined }
+  }
+  if (sending.wakes === false) {
+    yield* resumeWaiting(threadId)
     return { message, runId: undefined }
   }
   const request = timeoutMs === undefined ? {} : { request: { kind: 'agent', timeoutMs } as const }

@@ -38,7 +38,7 @@ async function hearClient(c: Context<Env>, runtime: Runtime): Promise<Response> 
   const client = c.req.param('client') ?? ''
   if (!isClient(client)) throw new HoldfastError('not-found/client', `there is no client "${client}"`)
   const input = await c.req.text()
-  const shown = await shownIn(runtime.home, client, input)
+  const shown = shownIn(runtime.home, client, input)
   const { output } = await hear(runtime, { client, input, ...(shown === undefined ? {} : { shown }) })
   return c.body(output === '' ? '{}' : output, 200, { 'Content-Type': 'application/json' })
 }

@@ -12,6 +12,8 @@ import { sendMessage } from '../runs/send.ts'
 import { readThreadPage, readWholeThread, viewListedThread, viewWholeThread } from '../runs/thread-view.ts'
 import { readWholeRun, viewRun, viewWholeRun } from '../runs/view.ts'
 import type { Runtime } from '../runtime.ts'
+import { treeOf, viewBranch } from '../sessions/branch.ts'
+import { threadFamily } from '../sessions/tree.ts'
 import { findThread } from '../threads/thread.ts'
 import type { Thread } from '../threads/thread.ts'
 import type { Env } from './guard.ts'
@@ -51,8 +53,9 @@ async function theThread({ store }: Pick<Runtime, 'store'>, id: string): Promise
 
 async function wholeThread({ store }: Runtime, id: string) {
   const whole = await store.read(readWholeThread, id as ThreadId, LIMITS.threadShown)
-  if (whole === undefined) throw notFound('thread', id)
-  return viewWholeThread(whole)
+  const tree = treeOf(id as ThreadId, await store.read(threadFamily, id as ThreadId, LIMITS.threadShown))
+  if (whole === undefined || tree === undefined) throw notFound('thread', id)
+  return { ...viewWholeThread(whole), ...viewBranch(tree) }
 }
 
 async function runPage(c: Context<Env>, { store }: Runtime) {

@@ -238,7 +238,9 @@ export function* sessionActive(heard: Heard, inTurn = true): Transition<Session>
   const session = yield* sessionFor(heard)
   if (isPast(session, heard)) return session
   yield* acknowledge(session, heard, { inTurn: true })
-  return yield* touch(session, heard, inTurn ? 'busy' : session.state)
+  if (inTurn) return yield* touch(session, heard, 'busy')
+  // Without its number: what comes side by side with it, a question to a person perhaps, is not late because of it.
+  return yield* touch(session, { ...heard, ordinal: 0 }, session.state)
 }
 
 /** How the end of a turn is known: by the client's own names. */

@@ -1,22 +1,21 @@
 import { describe, expect, test } from 'vitest'
 
-import { newActionId, newAttemptId, newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
-import type { MessageId, RunId, ThreadId } from '../../src/base/ids.ts'
+import { newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
+import type { RunId, ThreadId } from '../../src/base/ids.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { mustWait, openChildren, parkForChildren, startChild } from '../../src/runs/children.ts'
-import type { NewChild } from '../../src/runs/children.ts'
 import type { AttemptRef } from '../../src/runs/attempt.ts'
-import { claimRun } from '../../src/runs/claim.ts'
 import { finishRun } from '../../src/runs/finish.ts'
 import { takeForCommand } from '../../src/runs/command-turn.ts'
-import { listRuns } from '../../src/runs/run.ts'
+import { findRun, listRuns } from '../../src/runs/run.ts'
 import { sendMessage } from '../../src/runs/send.ts'
 import type { Store } from '../../src/store/store.ts'
 import { conversationOf } from '../../src/threads/conversation.ts'
 import { consumeMessages, idleThreads, messagesOf, pendingMessages } from '../../src/threads/message.ts'
+import { aChild, claimAgent } from '../support/children.ts'
 import { engines } from '../support/engines.ts'
 import { assertInvariants } from '../support/invariants.ts'
-import { LEASE_MS, addWorker, reread } from '../support/world.ts'
+import { reread, submission, submit, submitted } from '../support/world.ts'
 
 const byTester = { by: 'tester' }
 const PARENT = 'conductor-thread' as ThreadId
@@ -31,18 +30,7 @@ const send = (store: Store, threadId: ThreadId, agent: string, key = 'first') =>
     key,
   })
 
-async function claim(store: Store, only?: RunId): Promise<AttemptRef> {
-  const claimed = await store.apply(claimRun, {
-    workerId: await addWorker(store),
-    leaseMs: LEASE_MS,
-    limits: {},
-    attempt: { id: newAttemptId(random), mark: random.hex(16) },
-    agents: ['conductor', 'helper'],
-    ...(only === undefined ? {} : { only }),
-  })
-  if (claimed === undefined) throw new Error('nothing to claim')
-  return { id: claimed.attempt.id, runId: claimed.run.id, fence: claimed.run.fence }
-}
+const claim = (store: Store, only?: RunId) => claimAgent(store, ['conductor', 'helper'], only)
 
 async function conductor(store: Store): Promise<AttemptRef> {
   await send(store, PARENT, 'conductor')
@@ -54,23 +42,6 @@ async function conductor(store: Store): Promise<AttemptRef> {
 }
 function* consumeOne(id: string, runId: RunId) {
   yield* consumeMessages([id], runId, PARENT)
-}
-
-function child(parent: AttemptRef, overrides: Partial<NewChild> = {}): NewChild {
-  const number = newActionId(random).slice('act_'.length)
-  return {
-    parentRunId: parent.runId,
-    mode: 'background',
-    agent: 'helper',
-    key: `delegate:${number}`,
-    threadId: `thr_${number}` as ThreadId,
-    runId: `run_${number}` as RunId,
-    messageId: `msg_${number}` as MessageId,
-    work: { task: 'count the beans' },
-    limits: { depth: 4, children: 3 },
-    backlogLimit: 100,
-    ...overrides,
-  }
 }
 
 describe('when a run has nothing to do but wait', () => {
@@ -96,7 +67,7 @@ describe.each(engines)('on $name', (engine) => {
   test('a child is started once, however often its action is performed', async () => {
     const { store } = await open()
     const parent = await conductor(store)
-    const asked = child(parent)
+    const asked = aChild(parent)
     const started = await store.apply(startChild, asked)
     expect(await store.apply(startChild, asked)).toEqual(started)
     expect(await store.read(openChildren, parent.runId)).toMatchObject([{ id: asked.runId, mode: 'background' }])
@@ -108,7 +79,7 @@ describe.each(engines)('on $name', (engine) => {
   test('its end is a message to its parent, which waits parked and goes on [inbox/busy-parent]', async () => {
     const { store } = await open()
     const parent = await conductor(store)
-    const asked = child(parent)
+    const asked = aChild(parent)
     await store.apply(startChild, asked)
     expect(await store.apply(parkForChildren, parent, false)).toMatchObject({ kind: 'parked' })
     const working = await claim(store, asked.runId)
@@ -123,7 +94,7 @@ describe.each(engines)('on $name', (engine) => {
   test('a child that ends between the look and the parking is not slept through', async () => {
     const { store } = await open()
     const parent = await conductor(store)
-    const asked = child(parent)
+    const asked = aChild(parent)
     await store.apply(startChild, asked)
     await store.apply(finishRun, await claim(store, asked.runId), { state: 'succeeded' })
     expect(await store.apply(parkForChildren, parent, false)).toEqual({ kind: 'changed' })
@@ -138,7 +109,7 @@ describe.each(engines)('on $name', (engine) => {
       const parent = await claim(store)
       for (const { id } of await store.read(pendingMessages, threadId, 10))
         await store.apply(consumeOne, id, parent.runId)
-      const children = [child(parent), child(parent)]
+      const children = [aChild(parent), aChild(parent)]
       for (const each of children) await store.apply(startChild, each)
       const workers = await Promise.all(children.map(({ runId }) => claim(store, runId)))
       await Promise.all([
@@ -155,10 +126,10 @@ describe.each(engines)('on $name', (engine) => {
   test('cancelling a parent cancels what it started, at every depth, and starts no new turn [runs/cancel-is-final]', async () => {
     const { store } = await open()
     const parent = await conductor(store)
-    const [working, waiting] = [child(parent), child(parent)]
+    const [working, waiting] = [aChild(parent), aChild(parent)]
     await store.apply(startChild, working)
     const worker = await claim(store, working.runId)
-    const grandchild = child(worker)
+    const grandchild = aChild(worker)
     await store.apply(startChild, grandchild)
     await store.apply(startChild, waiting)
     await store.apply(parkForChildren, parent, false)
@@ -181,7 +152,7 @@ describe.each(engines)('on $name', (engine) => {
     const { store } = await open()
     const parent = await conductor(store)
     await store.apply(cancelRun, parent.runId, byTester)
-    expect(await store.apply(startChild, child(parent))).toEqual({ kind: 'refused' })
+    expect(await store.apply(startChild, aChild(parent))).toEqual({ kind: 'refused' })
   })
 
   test('cancel and delegation at the same time: no child is left running', async () => {
@@ -190,7 +161,7 @@ describe.each(engines)('on $name', (engine) => {
       const threadId = `parent-${round}` as ThreadId
       await send(store, threadId, 'conductor')
       const parent = await claim(store)
-      const asked = child(parent)
+      const asked = aChild(parent)
       await Promise.all([store.apply(startChild, asked), store.apply(cancelRun, parent.runId, byTester)])
       expect(await store.read(openChildren, parent.runId)).toEqual([])
     }
@@ -209,22 +180,26 @@ describe.each(engines)('on $name', (engine) => {
   test('depth and fan-out have limits', async () => {
     const { store } = await open()
     const parent = await conductor(store)
-    for (let count = 0; count < 3; count += 1) await store.apply(startChild, child(parent))
-    expect(await store.apply(startChild, child(parent))).toEqual({ kind: 'limit', limit: 'children', value: 3 })
+    for (let count = 0; count < 3; count += 1) await store.apply(startChild, aChild(parent))
+    expect(await store.apply(startChild, aChild(parent))).toEqual({ kind: 'limit', limit: 'children', value: 3 })
     let above = parent
     const limits = { depth: 2, children: 10 }
     for (let depth = 0; depth < 2; depth += 1) {
-      const below = child(above, { limits })
+      const below = aChild(above, { limits })
       expect(await store.apply(startChild, below)).toMatchObject({ kind: 'started' })
       above = await claim(store, below.runId)
     }
-    expect(await store.apply(startChild, child(above, { limits }))).toEqual({ kind: 'limit', limit: 'depth', value: 2 })
+    expect(await store.apply(startChild, aChild(above, { limits }))).toEqual({
+      kind: 'limit',
+      limit: 'depth',
+      value: 2,
+    })
   })
 
   test('a completion that was there when its parent was cancelled waits for the next message', async () => {
     const { store } = await open()
     const parent = await conductor(store)
-    const asked = child(parent)
+    const asked = aChild(parent)
     await store.apply(startChild, asked)
     await store.apply(finishRun, await claim(store, asked.runId), { state: 'succeeded', summary: '12' })
     await store.apply(cancelRun, parent.runId, byTester)
@@ -256,5 +231,25 @@ describe.each(engines)('on $name', (engine) => {
     ])
     expect(await store.read(pendingMessages, PARENT, 10)).toEqual([])
     await assertInvariants(store)
+  })
+
+  test('an agent for which the queue has no room is not started, and leaves nothing behind', async () => {
+    const { store } = await open()
+    const parent = await conductor(store)
+    await submitted(store)
+    const refused = aChild(parent, { mode: 'wait', backlogLimit: 1 })
+    expect(await store.apply(startChild, refused)).toEqual({ kind: 'backlog-full', limit: 1 })
+    expect(await store.read(openChildren, parent.runId)).toEqual([])
+    expect(await store.read(messagesOf, refused.threadId)).toEqual([])
+  })
+
+  test('what a process of a cancelled run still submits does not run [runs/cancel-is-final]', async () => {
+    const { store } = await open()
+    const { runId: parentRunId } = await conductor(store)
+    await store.apply(cancelRun, parentRunId, byTester)
+    // Told to end, its shell uses its grace to start something.
+    const late = submission({ parentThreadId: PARENT, parentRunId, parentMode: 'detached' })
+    expect(await submit(store, late)).toEqual({ kind: 'parent-cancelled', parentRunId })
+    expect(await store.read(findRun, late.id)).toBeUndefined()
   })
 })

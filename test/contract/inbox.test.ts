@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
 import type { MessageId, ThreadId } from '../../src/base/ids.ts'
 import { LIMITS } from '../../src/base/limits.ts'
+import { viewSent } from '../../src/runs/address.ts'
 import { finishRun } from '../../src/runs/finish.ts'
 import { listRuns } from '../../src/runs/run.ts'
 import { sendMessage } from '../../src/runs/send.ts'
@@ -369,5 +370,16 @@ describe.each(engines)('an inbox on $name', (engine) => {
       isNew: false,
       message: { key: 'a' },
     })
+  })
+
+  test('a long text that is sent again under its key is the same message, another one is not', async () => {
+    const { store } = await open()
+    const text = 'x'.repeat(LIMITS.messageBytes + 1)
+    const letter = { threadId: PARENT, agent: 'conductor', key: 'long', text }
+    const send = () => store.apply(sendMessage, { ...letter, messageId: newMessageId(random), runId: newRunId(random) })
+    const sent = await send()
+    expect(viewSent(sent, text)).toMatchObject({ message: { id: sent.message.id } })
+    expect(viewSent(await send(), text)).toMatchObject({ message: { id: sent.message.id } })
+    expect(() => viewSent(sent, `${text}x`)).toThrow('another text')
   })
 })

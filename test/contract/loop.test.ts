@@ -1,8 +1,13 @@
 import { describe, expect, test } from 'vitest'
 
+import { newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
+import type { ThreadId } from '../../src/base/ids.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { finishRun } from '../../src/runs/finish.ts'
+import { wakeThread } from '../../src/runs/send.ts'
+import { acceptMessage } from '../../src/threads/accept.ts'
 import { messagesOf } from '../../src/threads/message.ts'
+import { openThread } from '../../src/threads/thread.ts'
 import { engines } from '../support/engines.ts'
 import { assertInvariants } from '../support/invariants.ts'
 import { Stage, results } from '../support/stage.ts'
@@ -43,6 +48,45 @@ describe.each(engines)('the loop on $name', (engine) => {
       { role: 'user', text: 'try again' },
     ])
     await assertInvariants(stage.store)
+  })
+
+  test('the news of a child that no model was shown is shown later', async () => {
+    const stage = await open()
+    const { store, threadId } = stage
+    await store.apply(openThread, threadId, 'clerk', null)
+    await store.apply(acceptMessage, {
+      id: newMessageId(random),
+      threadId,
+      from: 'child' as ThreadId,
+      kind: 'completion',
+      key: 'run:1',
+      body: { state: 'succeeded', summary: '12 beans' },
+    })
+    await store.apply(wakeThread, threadId, 'clerk', newRunId(random))
+    expect(await stage.finished(await stage.claim())).toMatchObject({ state: 'failed', code: 'model' })
+    stage.replies = [{ text: 'It found 12.' }]
+    await stage.send('what did your child find?')
+    await stage.finished(await stage.claim())
+    expect(
+      stage.asked
+        .at(-1)
+        ?.messages.map(({ text }) => text)
+        .join('\n'),
+    ).toContain('12 beans')
+  })
+
+  test('one that saw the thread idle before it was answered does not give that answer again', async () => {
+    const stage = await open()
+    const { store, threadId } = stage
+    const parent = 'parent' as ThreadId
+    await store.apply(openThread, parent, 'clerk', null)
+    await store.apply(openThread, threadId, 'clerk', parent)
+    stage.replies = [{ text: '42 beans' }]
+    await stage.send('count')
+    await stage.finished(await stage.claim())
+    await store.apply(wakeThread, threadId, 'clerk', newRunId(random))
+    await expect(stage.claim()).rejects.toThrow('nothing to claim')
+    expect(await store.read(messagesOf, parent)).toMatchObject([{ body: { summary: '42 beans' } }])
   })
 
   test('a long message is shown whole, however little of it is kept in its row', async () => {

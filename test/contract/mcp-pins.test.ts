@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest'
 
 import { eventsAfter } from '../../src/events/event.ts'
+import type { ToolContext } from '../../src/loop/ports.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { ServerTool } from '../../src/tools/mcp/connection.ts'
+import { openMcpTools } from '../../src/tools/mcp/open-tools.ts'
+import type { McpServers } from '../../src/tools/mcp/servers.ts'
 import { FIRST_SIGHT, acceptTool, allPins, pinTools, pinsOf, seen } from '../../src/tools/mcp/pins.ts'
 import { engines } from '../support/engines.ts'
 import { assertInvariants } from '../support/invariants.ts'
@@ -92,5 +95,28 @@ describe.each(engines)('$name', (engine) => {
     const pins = await one.read(pinsOf, 'files')
     expect(pins.filter(({ digest }) => digest !== null)).toHaveLength(answers[0].kind === 'first' ? 1 : 2)
     await assertInvariants(one)
+  })
+
+  test('a changed tool that is not called a second time says only that the second call did not begin', async () => {
+    const store = await (await database()).open()
+    const offers = { listed: [] as ServerTool[] }
+    const offer = (description: string) =>
+      (offers.listed = [{ name: 'pay', description, inputSchema: { type: 'object' } }])
+    const rules = { kind: 'stdio', command: ['x'], timeoutMs: 1_000, effects: {}, repeat: {}, identity: {} }
+    const connection = { listing: () => Promise.resolve(offers.listed) }
+    const servers = {
+      definition: () => ({ ...rules, idempotent: ['pay'] }),
+      use: (_server: string, _user: string, _signal: AbortSignal, work: (with_: typeof connection) => unknown) =>
+        work(connection),
+    } as unknown as McpServers
+    const { signal } = new AbortController()
+    const opened = (resumed: boolean) =>
+      openMcpTools([{ server: 'bank' }], { servers, store, warn: () => {} }, { id: 'run', resumed }, signal)
+    offer('Pays.')
+    await opened(false)
+    offer('Pays twice.')
+    const [pay] = (await opened(true)).values()
+    expect(pay).toMatchObject({ idempotent: true })
+    expect(await pay!.perform({}, { signal } as ToolContext)).toMatchObject({ kind: 'failed', unbegun: true })
   })
 })

@@ -207,6 +207,14 @@ describe.each(engines)('the order of events on $name', (engine) => {
     await assertInvariants(store)
   })
 
+  test('a question to a person is not late because a subagent with a higher number was heard first', async () => {
+    const store = await open()
+    await store.apply(sessionActive, heard({ ordinal: 4 }), false)
+    await store.apply(sessionWaiting, heard({ ordinal: 3 }), 'may I?', 'w', newMessageId(random))
+    expect(await stateOf(store)).toBe('waiting')
+    expect(await store.read(pendingMessages, PARENT, 10)).toMatchObject([{ kind: 'waiting' }])
+  })
+
   test('what goes on beside the turn makes an idle session not busy, and acknowledges', async () => {
     const store = await open()
     await tell(store, 'a')

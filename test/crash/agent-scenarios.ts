@@ -16,6 +16,7 @@ import { sendMessage, wakeThread } from '../../src/runs/send.ts'
 import type { Sending } from '../../src/runs/send.ts'
 import { recordSummary, recordTurn } from '../../src/runs/turn.ts'
 import type { Summary, Turn } from '../../src/runs/turn.ts'
+import { withdrawMessage } from '../../src/runs/withdraw.ts'
 import { LEASE_MS, addWorker, running } from '../support/world.ts'
 import { byTester, newAttempt, scenario, succeeded, timedOut } from './scenario.ts'
 import type { Scenario, World } from './scenario.ts'
@@ -140,6 +141,15 @@ const acting: readonly Scenario[] = [
   scenario({ sendMessage }, 'to a busy thread', async (world) => {
     await talking(world)
     return [sending('second')]
+  }),
+  scenario({ withdrawMessage }, 'that waits beside one that is being answered', async (world) => {
+    await talking(world)
+    const { message } = await world.store.apply(sendMessage, sending('second'))
+    return [message.id, byTester]
+  }),
+  scenario({ withdrawMessage }, 'whose run waits for it alone', async ({ store }) => {
+    const { message } = await store.apply(sendMessage, sending('first'))
+    return [message.id, byTester]
   }),
   scenario({ wakeThread }, 'a thread with messages and nobody at work', async ({ store }) => {
     const sent = await store.apply(sendMessage, sending('first'))

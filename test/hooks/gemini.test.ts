@@ -8,7 +8,6 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { systemRandomness as random } from '../../src/base/ids.ts'
-import type { ThreadId } from '../../src/base/ids.ts'
 import { hear } from '../../src/hooks/hear.ts'
 import { wantedHandlers } from '../../src/hooks/install/entries.ts'
 import { listRuns } from '../../src/runs/run.ts'
@@ -94,7 +93,7 @@ test.skipIf(GEMINI === undefined)(
     ])
     const turns = (await store.read(listRuns, { limit: 10 })).filter(({ agent }) => agent === 'gemini')
     expect(turns).toMatchObject([{ state: 'succeeded' }])
-    const messages = await store.read(messagesOf, turns[0]!.threadId as ThreadId)
+    const messages = await store.read(messagesOf, turns[0]!.threadId)
     expect(messages.map(({ state }) => state)).toEqual(['consumed', 'consumed'])
     await assertInvariants(store)
   },

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { expect, onTestFinished, test } from 'vitest'
@@ -237,17 +237,32 @@ test('a record whose taker died is told by the next, and the daemon takes up the
   expect(await store.read(listRuns, { limit: 5 })).toMatchObject([{ state: 'succeeded' }])
 })
 
+test('hooks of one session that are called at the same time have numbers of their own [M3]', async () => {
+  const installation = new Installation()
+  const { home } = installation
+  await installation.up()
+  const store = await storeIn(home)
+  const together = Array.from({ length: 12 }, (_, index) => says('Notification', { message: `may I ${index}?` }))
+  const env = { HOLDFAST_THREAD: 'claude-parent' }
+  const ends = await Promise.all(together.map((said) => callHook({ home, says: said, env })))
+  expect(ends.map(({ code }) => code)).toEqual(together.map(() => 0))
+  const notes = readdirSync(join(home, 'hooks', 'sessions'))
+  expect(notes).toEqual([expect.stringMatching(/^claude-s1\.[0-9a-f]{8}\.log$/)])
+  const [first, ...lines] = readFileSync(join(home, 'hooks', 'sessions', notes[0]!), 'utf8')
+    .trim()
+    .split('\n')
+  expect(new Set(lines).size).toBe(12)
+  expect(await store.read(findSession, 'claude:s1')).toMatchObject({ stops: Number(first) + 12, state: 'waiting' })
+})
+
 test('a client that hangs up before it has read the answer gets the messages again [M5]', async () => {
   const home = newHome()
   await callHook({ home, says: says('UserPromptSubmit') })
   const store = await storeIn(home)
   await tell(store, 'a')
-  const note = join(home, 'hooks', 'sessions', 'claude-s1.json')
-  const before = readFileSync(note, 'utf8')
   await callHook({ home, says: stopSays('words') })
   // As if the answer had been lost: nobody noted that it was shown.
-  const { ordinal } = JSON.parse(readFileSync(note, 'utf8')) as { ordinal: number }
-  writeFileSync(note, JSON.stringify({ ...(JSON.parse(before) as object), ordinal }))
+  rmSync(join(home, 'hooks', 'sessions', 'claude-s1.shown'))
   const again = await callHook({ home, says: stopSays('words') })
   expect(again.stdout).toContain('"decision":"block"')
   expect(await store.read(messagesOf, OWN)).toMatchObject([{ state: 'leased' }])

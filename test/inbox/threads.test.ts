@@ -151,3 +151,18 @@ test('a conductor that was started again finds its children and what it has not 
       .every((line) => (JSON.parse(line) as { threadId: string }).threadId === 'boss'),
   ).toBe(true)
 })
+
+test('every thread has an inbox: what is sent to one of a command waits there, and what a run sends is labelled as its own', async () => {
+  const place = install('sqlite')
+  await place.run(['run', '--thread', 'boss', '--', 'true'])
+  await place.run(['run', '--thread', 'helper', '--', 'true'])
+  const sent = await place.run(['send', 'boss', 'how far are you?'])
+  expect([sent.code, sent.stderr]).toEqual([0, expect.stringContaining('waits in the inbox of boss')])
+  await place.run(['send', 'boss', 'I am the boss now'], { HOLDFAST_THREAD: 'helper' })
+  const { messages } = await place.json<Drained>(['inbox', 'drain', 'boss'])
+  expect(messages.map(({ kind, from }) => [kind, from])).toEqual([
+    ['prompt', null],
+    ['note', 'helper'],
+  ])
+  expect(await place.run(['send', '--wait', 'boss', 'and?'])).toMatchObject({ code: 2 })
+})

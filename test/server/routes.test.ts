@@ -66,11 +66,12 @@ describe.each(engines)('on $name', (engine) => {
   })
 })
 
-test('a message for a thread of somebody who is no agent is refused', async () => {
+test('a message for a thread of somebody who is no agent waits in its inbox, and starts nothing', async () => {
   const { url, store } = await serve(await (await engines[0]!.database()).open())
   const { threadId } = await submitted(store)
   const { status, body } = await post(`${url}/api/v1/messages`, { threadId, text: 'hello' })
-  expect([status, body]).toMatchObject([400, { error: { code: 'usage/no-agent' } }])
+  expect([status, body]).toMatchObject([201, { threadId, message: { state: 'pending' } }])
+  expect(body).not.toHaveProperty('runId')
 })
 
 test('the window and the command line tell the same of a run and of a thread', async () => {
