@@ -1,10 +1,10 @@
-import type { ActionId, RunId } from '../base/ids.ts'
-import { DECISION, holdRun, parkRun, resumeDecided } from '../runs/park.ts'
+import type { ActionId } from '../base/ids.ts'
+import { DECISION, holdRun, parkRun } from '../runs/park.ts'
 import type { Parked } from '../runs/park.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
-import { integer, row, text } from '../store/row.ts'
+import { integer, row } from '../store/row.ts'
 import { literals, sql } from '../store/sql.ts'
-import { all, one } from '../store/transition.ts'
+import { one } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import type { Action } from './action.ts'
 
@@ -31,21 +31,4 @@ function* allUndecided(actions: readonly ActionId[]): Transition<boolean> {
       where id in (${literals(actions)}) and (state = 'waiting' or (state = 'in_doubt' and given_up is null))`,
   )
   return count === actions.length
-}
-
-const idRow = row({ id: text<RunId>() })
-
-/**
- * Goes on with runs that wait for a decision when there is none left to make: a worker that had been given up came back
- * and said itself what became of its write.
- */
-export function* resumeSettled(limit: number): Transition<number> {
-  const settled = yield* all(
-    idRow,
-    sql`select r.id from runs r where r.state = 'parked' and r.parked_for = ${DECISION}
-      and not exists (select 1 from actions a where a.run_id = r.id
-        and (a.state = 'waiting' or (a.state = 'in_doubt' and a.given_up is null))) limit ${limit}`,
-  )
-  for (const { id } of settled) yield* resumeDecided(id)
-  return settled.length
 }

@@ -5,6 +5,7 @@ import { now, sql } from '../store/sql.ts'
 import { first } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
+import { holdRun, resumeDecided } from '../runs/park.ts'
 import { findRun } from '../runs/run.ts'
 import { actionRow, findAction } from './action.ts'
 import { approvalOfAction, consumeApproval, requestApproval, subjectDigest, usableApproval } from './approval.ts'
@@ -176,15 +177,30 @@ export interface Settlement {
  * cancelled meanwhile. A try that was superseded can settle nothing.
  */
 export function* settleAction(action: Action, settlement: Settlement): Transition<Action> {
-  const { state, result, error, by } = settlement
-  const settled = yield* first(
-    actionRow,
-    sql`update actions set state = ${state}, result = ${result === undefined ? null : JSON.stringify(result)},
-        error = ${error ?? null}, settled_by = ${by}, settled_at = ${now}
-      where id = ${action.id} and tries = ${action.tries} and state in ('started', 'in_doubt') and state <> ${state}
-      returning *`,
-  )
+  const settled = (yield* writeSettlement(action, settlement, 'started')) ?? (yield* settleDoubt(action, settlement))
   if (settled === undefined) return (yield* findAction.single(action.id)) ?? action
   yield* recordSettled(settled)
   return settled
+}
+
+/** Who had begun it and was given up comes back and says what became of it: nobody need decide that any more. */
+function* settleDoubt(action: Action, settlement: Settlement): Transition<Action | undefined> {
+  if (settlement.state === 'in_doubt') return undefined
+  yield* holdRun(action.runId)
+  const settled = yield* writeSettlement(action, settlement, 'in_doubt')
+  if (settled !== undefined) yield* resumeDecided(action.runId)
+  return settled
+}
+
+function* writeSettlement(
+  action: Action,
+  { state, result, error, by }: Settlement,
+  from: 'started' | 'in_doubt',
+): Transition<Action | undefined> {
+  return yield* first(
+    actionRow,
+    sql`update actions set state = ${state}, result = ${result === undefined ? null : JSON.stringify(result)},
+        error = ${error ?? null}, settled_by = ${by}, settled_at = ${now}
+      where id = ${action.id} and tries = ${action.tries} and state = ${from} returning *`,
+  )
 }

@@ -33,6 +33,9 @@ export function viewAction(action: Action) {
     ...(decision === null ? {} : { decision: { ...decision, at: iso(action.createdAt) } }),
     ...(settledBy === null ? {} : { settledBy }),
     ...(repeatOf === null ? {} : { repeatOf }),
+    // A person changed the call into that one, or said that this one may be done once more.
+    ...(action.replacedBy === null ? {} : { replacedBy: action.replacedBy }),
+    ...(action.again === null ? {} : { again: action.again }),
     ...(result === null ? {} : { result }),
     ...(error === null ? {} : { error }),
     ...(startedAt === null ? {} : { startedAt: iso(startedAt) }),

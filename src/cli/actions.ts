@@ -44,7 +44,7 @@ async function again(context: Context, given: string, { why }: AgainFlags): Prom
       remedy: 'let the agent make it',
     })
   const { action } = released
-  output.result({ ...viewAction(action), again: action.again }, () => `${action.id} may be done once more`)
+  output.result(viewAction(action), () => `${action.id} may be done once more`)
   output.note('tell the agent to do it again: it will be asked for afresh')
   return EXIT.done
 }

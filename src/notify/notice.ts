@@ -101,7 +101,11 @@ export function* settleNotice({ id, tries }: StoredNotice, error?: string): Tran
   return settled
 }
 
-/** What nobody was told, newest first. */
-export const noticesGivenUp = single((limit: number) =>
-  all(noticeRow, sql`select * from notices where state = 'given_up' order by settled_at desc limit ${limit}`),
+/** What nobody was told lately, newest first. */
+export const noticesGivenUp = single((limit: number, withinMs: number) =>
+  all(
+    noticeRow,
+    sql`select * from notices where state = 'given_up' and settled_at > ${now} - ${withinMs}
+      order by settled_at desc limit ${limit}`,
+  ),
 )

@@ -5,6 +5,8 @@ import { judgeProcess } from '../processes/identity.ts'
 import { heldAttempts } from '../runs/recover.ts'
 import type { HeldAttempt } from '../runs/recover.ts'
 import { liveDaemons } from '../runs/worker.ts'
+import { LIMITS } from '../base/limits.ts'
+import { noticesGivenUp } from '../notify/notice.ts'
 import type { Store } from '../store/store.ts'
 import { homePaths } from './home.ts'
 import { groundFor } from './recover.ts'
@@ -33,6 +35,7 @@ export async function examine({ home, store }: Examined): Promise<Finding[]> {
     examineDisk(home),
     await examineContainment(),
     examineDecisions(store, home),
+    ...(await examineNotices(store)),
     await examineDaemon(store, home, held),
     ...examineSpool(home),
     ...held.map(examineHeld).filter((finding) => finding !== undefined),
@@ -74,6 +77,23 @@ function examineDecisions({ engine }: Store, home: string): Finding {
       `because a process of the same user can reach ${reach}`,
     remedy: 'where agents must not, run them as another user, who may not read that folder',
   }
+}
+
+const A_DAY = 86_400_000
+
+/** Somebody should have been told something, and was not. */
+async function examineNotices(store: Store): Promise<Finding[]> {
+  const missed = await store.read(noticesGivenUp, LIMITS.page, A_DAY)
+  const [last] = missed
+  if (last === undefined) return []
+  return [
+    {
+      check: 'notices',
+      status: 'warn',
+      detail: `${missed.length} in the last day reached nobody, the last by ${last.channel}: ${last.error ?? ''}`,
+      remedy: 'mend "notify" in the configuration; `holdfast approvals` and `holdfast doubts` list what waits',
+    },
+  ]
 }
 
 async function examineDaemon(store: Store, home: string, held: readonly HeldAttempt[]): Promise<Finding> {

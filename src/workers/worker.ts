@@ -1,4 +1,3 @@
-import { resumeSettled } from '../actions/await.ts'
 import { expireApprovals } from '../actions/decide.ts'
 import type { Clock } from '../base/clock.ts'
 import { HoldfastError, describeError } from '../base/errors.ts'
@@ -196,7 +195,6 @@ export class Worker {
       { what: 'recovery', work: () => this.recover() },
       { what: 'runs that waited too long', work: () => store.apply(expireQueued, LIMITS.page) },
       { what: 'approvals that nobody gave', work: () => store.apply(expireApprovals, LIMITS.page) },
-      { what: 'runs with nothing left to decide', work: () => store.apply(resumeSettled, LIMITS.page) },
       { what: 'runs that are due', work: () => store.apply(resumeDue, LIMITS.page) },
       ...(replaySpool === undefined ? [] : [{ what: 'what hooks left in the spool', work: replaySpool }]),
       ...inboxJobs({ store, warn }),

@@ -1,5 +1,5 @@
 import { approvalOf } from '../../src/actions/approval.ts'
-import { parkForDecision, resumeSettled } from '../../src/actions/await.ts'
+import { parkForDecision } from '../../src/actions/await.ts'
 import { doubtAgain, resolveDoubt } from '../../src/actions/doubt.ts'
 import { editApproval } from '../../src/actions/edit.ts'
 import type { Edit } from '../../src/actions/edit.ts'
@@ -107,12 +107,11 @@ export const NOTICE_SCENARIOS: readonly Scenario[] = [
     if (resolved.kind !== 'resolved') throw new Error(resolved.kind)
     return [resolved.action, 'it may still happen']
   }),
-  scenario({ resumeSettled }, 'a run whose doubt was settled by who had begun it', async (world) => {
+  scenario({ settleAction }, 'by who had begun it, although a person is asked by now', async (world) => {
     const { ref, action } = await started(world)
-    const doubtful = await world.store.apply(settleAction, action, { state: 'in_doubt', error: 'cut', by: 'nobody' })
+    await world.store.apply(settleAction, action, { state: 'in_doubt', error: 'cut', by: 'nobody' })
     await world.store.apply(parkForDecision, ref, [action.id])
-    await world.store.apply(settleAction, doubtful, { state: 'done', result: 1, by: 'its tool' })
-    return [10]
+    return [action, { state: 'done', result: 1, by: 'its tool' } as const]
   }),
   scenario({ queueNotices }, 'two approvals for two channels', async (world) => {
     await waiting(world)

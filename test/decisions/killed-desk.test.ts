@@ -22,7 +22,7 @@ const TOOL = fileURLToPath(new URL('../support/ledger-tool.mjs', import.meta.url
 const FLAVOURS = ['plain', 'keyed', 'probed'] as const
 const DEEP = process.env['HOLDFAST_DEEP'] !== undefined
 /** 300 runs and 200 kills in the deep run, over both engines. */
-const KILLS = DEEP ? 100 : 6
+const KILLS = DEEP ? 100 : 4
 const RUNS = DEEP ? 150 : 6
 /** A kill anywhere in here falls into the life of a daemon that has a few runs to carry out. */
 const POINTS = 400
