@@ -20,6 +20,8 @@ export interface NewMessage {
   /** The producer's own name for it: the same key is the same message, whatever it says. */
   readonly key: string
   readonly body: Readonly<Record<string, unknown>>
+  /** The run that it tells of. */
+  readonly about?: RunId
   /** When its producer began: a recipient that began after that is a later one of the same name. */
   readonly since?: number
   /** Not to be delivered at all: kept as a dead letter, so that it is counted and can be listed. */
@@ -56,7 +58,8 @@ export function* acceptMessage(message: NewMessage): Transition<Accepted> {
     yield* run(sql`insert into attachments (message_id, content) values (${stored.id}, ${attachment})`)
   }
   const data = { messageId: stored.id, kind: stored.kind }
-  yield* record({ type: 'message.accepted', threadId: stored.threadId, data })
+  const about = message.about === undefined ? {} : { runId: message.about }
+  yield* record({ type: 'message.accepted', threadId: stored.threadId, ...about, data })
   if (stored.kind === 'waiting') yield* replaceOlder(stored)
   const reason = message.suppressed ?? (isTooLarge ? 'too large' : undeliverable(message, recipient))
   if (reason !== undefined) return { message: yield* buryMessage(stored, reason), isNew: true }
@@ -138,6 +141,7 @@ export function* deliverCompletion(completion: Completion): Transition<Accepted>
     from,
     kind: failed ? 'error' : 'completion',
     key: `run:${runId}`,
+    about: runId,
     body: { ...body, runId },
     since,
     ...(silent ? { suppressed: 'no-notify' } : {}),

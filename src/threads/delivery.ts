@@ -42,7 +42,7 @@ export function* leaseMessages({ id, threadId, by, limit, bytes }: NewDelivery):
   if (known.length > 0) return { id, messages: known, remaining: yield* countWaiting(threadId) }
   const waiting = yield* all(
     messageRow,
-    sql`select * from messages where thread_id = ${threadId} and state = 'pending' order by created_at, id limit ${limit}`,
+    sql`select * from messages where thread_id = ${threadId} and state = 'pending' order by seq limit ${limit}`,
   )
   const chosen = withinBytes(waiting, bytes).map((message) => message.id)
   const leased =
@@ -143,7 +143,7 @@ export const openDeliveries = single((limit: number) => underWay(sql`1 = 1`, lim
 export const openDelivery = single((deliveryId: string) => underWay(sql`delivery_id = ${deliveryId}`, 1))
 
 export const findDelivery = single((deliveryId: string) =>
-  all(messageRow, sql`select * from messages where delivery_id = ${deliveryId} order by created_at, id`),
+  all(messageRow, sql`select * from messages where delivery_id = ${deliveryId} order by seq`),
 )
 
 const contentRow = row({ content: text() })

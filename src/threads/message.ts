@@ -47,7 +47,7 @@ export const messageRow = row({
 export type Message = Decoded<typeof messageRow>
 
 export const messagesOf = single((threadId: ThreadId) =>
-  all(messageRow, sql`select * from messages where thread_id = ${threadId} order by created_at, id`),
+  all(messageRow, sql`select * from messages where thread_id = ${threadId} order by seq`),
 )
 
 /** The newest of an inbox, whatever became of them, at most so many, oldest first. */
@@ -55,7 +55,7 @@ export const latestMessages = single((threadId: ThreadId, generation: number, li
   all(
     messageRow,
     sql`select * from (select * from messages where thread_id = ${threadId} and generation = ${generation}
-        order by created_at desc, id desc limit ${limit}) as latest order by created_at, id`,
+        order by seq desc limit ${limit}) as latest order by seq`,
   ),
 )
 
@@ -65,7 +65,7 @@ export const findMessage = single((id: string) => first(messageRow, sql`select *
 export const pendingMessages = single((threadId: ThreadId, limit: number) =>
   all(
     messageRow,
-    sql`select * from messages where thread_id = ${threadId} and state = 'pending' order by created_at, id limit ${limit}`,
+    sql`select * from messages where thread_id = ${threadId} and state = 'pending' order by seq limit ${limit}`,
   ),
 )
 
@@ -78,7 +78,7 @@ export const untakenMessages = single((runId: RunId, threadId: ThreadId, prompts
     sql`select id from messages where thread_id = ${threadId} and state = 'pending'
       and ${promptsOnly ? sql`kind = 'prompt'` : sql`1 = 1`}
       and not exists (select 1 from messages taken
-        where taken.thread_id = ${threadId} and taken.consumed_by_run = ${runId}) order by created_at, id`,
+        where taken.thread_id = ${threadId} and taken.consumed_by_run = ${runId}) order by seq`,
   ),
 )
 
@@ -118,7 +118,7 @@ export function* keepNewestWaiting({ kind, threadId, fromThread }: Message): Tra
   const waiting = yield* all(
     messageRow,
     sql`select * from messages where thread_id = ${threadId} and from_thread = ${fromThread} and kind = 'waiting'
-      and state = 'pending' order by created_at desc, id desc`,
+      and state = 'pending' order by seq desc`,
   )
   const [newest, ...older] = waiting
   for (const { id } of older) {
@@ -136,7 +136,7 @@ export const messagesIn = single((states: readonly MessageState[], limit: number
     messageRow,
     sql`select * from (select * from messages where state in (${literals(states)})
         and ${threadId === undefined ? sql`1 = 1` : sql`thread_id = ${threadId}`}
-        order by created_at desc, id desc limit ${limit}) as latest order by created_at, id`,
+        order by seq desc limit ${limit}) as latest order by seq`,
   ),
 )
 

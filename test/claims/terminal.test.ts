@@ -46,7 +46,7 @@ test('every write of a run carries the condition that makes it legal and returns
 
 test('the end of a run is written in one place, and only with the state it ends from [T7]', () => {
   const finish = sources.find(({ path }) => path === 'src/runs/finish.ts')!
-  const held = Array.from(finish.text.matchAll(/writeEnd\(\s*sql`([^`]*)`/g), (match) => match[1]!)
+  const held = Array.from(finish.text.matchAll(/(?:writeEnd\(\s*|const holds = )sql`([^`]*)`/g), (match) => match[1]!)
   expect(held).toHaveLength(4)
   for (const condition of held) expect(condition).toMatch(/^id = .* and state (= 'running'|in \('queued', 'parked'\))$/)
 })

@@ -131,8 +131,10 @@ const surroundings = (d: Dialect) => [
     primary key (agent, cause)
   )${d.tableEnd}`,
 
+  // Numbered as they come: a millisecond holds many, and an inbox is read in order.
   `create table messages (
-    id ${d.key} primary key,
+    seq ${d.serial},
+    id ${d.key} not null unique,
     thread_id ${d.key} not null,
     generation ${d.integer} not null,
     from_thread ${d.key},

@@ -20,7 +20,7 @@ const waiting = (d: Dialect) => [
   // An agent's thread has one run at a time, and none in wait behind it: who wakes it second meets this index.
   `create unique index runs_one_agent on runs (thread_id) where kind = 'agent' and state in ('queued', 'running', 'parked')`,
   `create index runs_resuming on runs (resume_at) where state = 'parked' and resume_at is not null`,
-  `create index messages_pending on messages (thread_id, created_at) where state = 'pending'`,
+  `create index messages_pending on messages (thread_id, seq) where state = 'pending'`,
 ]
 
 const conversation = (d: Dialect) => [
