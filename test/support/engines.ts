@@ -79,7 +79,7 @@ function postgresIn(schema: string): TestDatabase {
       const tables = TABLES.map(
         (table) => `insert into ${copy}.${table} overriding system value select * from ${schema}.${table};`,
       )
-      const serials = ['runs', 'events', 'entries'].map(
+      const serials = ['runs', 'messages', 'events', 'entries'].map(
         (table) =>
           `select setval(pg_get_serial_sequence('${copy}.${table}', 'seq'), (select coalesce(max(seq), 0) + 1 from ${copy}.${table}), false);`,
       )

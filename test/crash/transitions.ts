@@ -23,20 +23,27 @@ const MOST_POINTS = 400
 const fewestPoints = (engine: TestEngine, changes: boolean) => ({ sqlite: changes ? 8 : 4, postgres: 2 })[engine.name]
 
 /**
- * PostgreSQL needs a schema and several connections for each death, so a normal run takes every third point there, each
- * scenario beginning at another, and every third scenario's faults. The deep run takes all.
+ * In a normal run SQLite dies at every point, and each scenario suffers a quarter of the faults, another one each. PostgreSQL
+ * needs a schema and several connections for each death: every fifth point, each scenario beginning at another, and every
+ * fifth scenario's faults. The deep run takes all.
  */
-const STRIDE = process.env.HOLDFAST_DEEP === undefined ? { sqlite: 1, postgres: 3 } : { sqlite: 1, postgres: 1 }
+const isDeep = process.env.HOLDFAST_DEEP !== undefined
+const STRIDE = isDeep ? { sqlite: 1, postgres: 1 } : { sqlite: 1, postgres: 5 }
+const FAULT_SHARE = isDeep ? 1 : 4
 
-const cases = engines.flatMap((engine) =>
+function faultsFor(engine: TestEngine, index: number): readonly StoreFault[] {
+  if (engine.name === 'postgres') return index % STRIDE.postgres === 0 ? FAULTS.postgres : []
+  return FAULTS.sqlite.filter((_, fault) => (fault + index) % FAULT_SHARE === 0)
+}
+
+const casesOn = (engine: TestEngine) =>
   SCENARIOS.map((scenario, index) => ({
     engine,
     scenario,
     name: `${scenario.change}: ${scenario.situation}`,
     firstPoint: 1 + (index % STRIDE[engine.name]),
-    faults: index % STRIDE[engine.name] === 0 ? FAULTS[engine.name] : [],
-  })),
-)
+    faults: faultsFor(engine, index),
+  }))
 
 /** A situation on disk, what the transition should make of it, and as many copies as one likes. */
 interface Stage {
@@ -96,7 +103,15 @@ async function redoAndSettle(stage: Stage, store: Store, wasDone: boolean): Prom
   await settleEverything(store)
 }
 
-describe.each(cases)('$engine.name, $name', ({ engine, scenario, firstPoint, faults }) => {
+/** Every transition, interrupted at each point and in each way; the engines are files of their own, so that both cores are used. */
+export function interruptEverything(name: TestEngine['name']): void {
+  const engine = engines.find((each) => each.name === name)!
+  describe.each(casesOn(engine))('$engine.name, $name', (each) => {
+    interrupt(each)
+  })
+}
+
+function interrupt({ engine, scenario, firstPoint, faults }: ReturnType<typeof casesOn>[number]): void {
   test('killed at any point it has happened or it has not, acknowledged only if it has, and can be done again [durable/acknowledged]', async () => {
     const stage = await stageOf(engine, scenario)
     let deaths = 0
@@ -126,7 +141,7 @@ describe.each(cases)('$engine.name, $name', ({ engine, scenario, firstPoint, fau
     expect(seen).toBeGreaterThan(0)
     for (let nth = 1; nth <= (fault.lasting ? 1 : seen); nth++) await suffer(stage, fault, nth)
   })
-})
+}
 
 const isEqual = (left: unknown, right: unknown) => JSON.stringify(left) === JSON.stringify(right)
 

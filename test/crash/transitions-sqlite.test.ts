@@ -1,0 +1,3 @@
+import { interruptEverything } from './transitions.ts'
+
+interruptEverything('sqlite')
