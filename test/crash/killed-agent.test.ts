@@ -21,7 +21,7 @@ const TOOL = fileURLToPath(new URL('../support/ledger-tool.mjs', import.meta.url
 const MOST_POINTS = 600
 const DEEP = process.env.HOLDFAST_DEEP !== undefined
 /** Each death is two daemons and several tools: a sample of the points normally, all of them in the deep run. */
-const STEP = DEEP ? 1 : 20
+const STEP = DEEP ? 1 : 36
 const TOGETHER = 3
 
 const FLAVOURS = {
@@ -163,7 +163,7 @@ describe.each(Object.keys(FLAVOURS) as Flavour[])('an agent with a ledger tool, 
   test('daemon and supervisor killed together: never twice, and what is missing is in doubt [actions/no-blind-retry]', async () => {
     const counted: Record<string, number> = {}
     // From the moment that the first write has a supervisor, over the time that it takes.
-    for (let afterMs = 0; afterMs < 480; afterMs += DEEP ? 6 : 60) {
+    for (let afterMs = 0; afterMs < 480; afterMs += DEEP ? 6 : 96) {
       const { state, lines, actions, statement, left } = await dieAt(flavour, 1, [String(afterMs)])
       expect(account(lines, actions), `killed ${afterMs} ms after its supervisor was there`).toEqual([])
       expect(stated(statement, lines), `killed ${afterMs} ms after its supervisor was there`).toEqual([])

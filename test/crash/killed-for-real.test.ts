@@ -78,7 +78,7 @@ async function dieAt(
 describe.each(engines)('a real daemon on $name dies by SIGKILL', (engine) => {
   test('at every point of its store: the run succeeds, its effect happens once, no process is left [runs/one-terminal] [runs/paid-work-kept] [durable/acknowledged]', async () => {
     let deaths = 0
-    const step = engine.name === 'postgres' && process.env.HOLDFAST_DEEP === undefined ? 4 : 1
+    const step = engine.name === 'postgres' && process.env.HOLDFAST_DEEP === undefined ? 8 : 1
     for (let nth = 1; nth < MOST_POINTS; nth += TOGETHER * step) {
       const ends = await Promise.all(
         Array.from({ length: TOGETHER }, (_, offset) => dieAt(engine, nth + offset * step)),
@@ -99,7 +99,7 @@ describe.each(engines)('a real daemon on $name dies by SIGKILL', (engine) => {
 })
 
 describe('a real supervisor dies by SIGKILL', () => {
-  const MOMENTS = process.env.HOLDFAST_DEEP === undefined ? 24 : 200
+  const MOMENTS = process.env.HOLDFAST_DEEP === undefined ? 12 : 200
 
   /** From before its first instruction until after its last, in steps of a few milliseconds. */
   test('at any moment of its life: at most one effect, one end, no process left, and lost only if it may have run [runs/one-terminal] [control/stop-means-stopped]', async () => {

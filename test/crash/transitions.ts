@@ -24,15 +24,17 @@ const fewestPoints = (engine: TestEngine, changes: boolean) => ({ sqlite: change
 
 /**
  * In a normal run SQLite dies at every point, and each scenario suffers a quarter of the faults, another one each. PostgreSQL
- * needs a schema and several connections for each death: every fifth point, each scenario beginning at another, and every
- * fifth scenario's faults. The deep run takes all.
+ * needs a schema and several connections for each death: every third scenario, every fifth point of it, each beginning at
+ * another, and every fifteenth scenario's faults. The deep run takes all.
  */
 const isDeep = process.env.HOLDFAST_DEEP !== undefined
 const STRIDE = isDeep ? { sqlite: 1, postgres: 1 } : { sqlite: 1, postgres: 5 }
 const FAULT_SHARE = isDeep ? 1 : 4
+const SCENARIO_SHARE = { sqlite: 1, postgres: isDeep ? 1 : 3 }
 
 function faultsFor(engine: TestEngine, index: number): readonly StoreFault[] {
-  if (engine.name === 'postgres') return index % STRIDE.postgres === 0 ? FAULTS.postgres : []
+  if (engine.name === 'postgres')
+    return index % (STRIDE.postgres * SCENARIO_SHARE.postgres) === 0 ? FAULTS.postgres : []
   return FAULTS.sqlite.filter((_, fault) => (fault + index) % FAULT_SHARE === 0)
 }
 
@@ -43,7 +45,7 @@ const casesOn = (engine: TestEngine) =>
     name: `${scenario.change}: ${scenario.situation}`,
     firstPoint: 1 + (index % STRIDE[engine.name]),
     faults: faultsFor(engine, index),
-  }))
+  })).filter((_, index) => index % SCENARIO_SHARE[engine.name] === 0)
 
 /** A situation on disk, what the transition should make of it, and as many copies as one likes. */
 interface Stage {
