@@ -120,6 +120,22 @@ test('a daemon that is killed takes its servers along, and the write it was at i
   expect(world.ledger().filter((line) => line === 'call child')).toHaveLength(1)
 })
 
+test.each([
+  ['Ctrl-C', [], 'cancelled'],
+  ['the time of the turn', ['--timeout', '3s'], 'failed'],
+] as const)('%s ends a call that hangs, and leaves no process of its server [R3]', async (_door, flags, state) => {
+  const calls = ['one', 'two'].map((entry) => ({ tool: 'polite__hang', input: { entry } }))
+  const world = new WithServers(calls, { hang: 'read', do: 'read' })
+  const sending = world.place.start(['--json', 'send', '--agent', 'clerk', '--wait', ...flags, 'go'])
+  await until('both calls are made', () =>
+    Promise.resolve(world.ledger().filter((line) => /(one|two)$/.test(line)).length >= 2 || undefined),
+  )
+  if (state === 'cancelled') sending.kill('SIGINT')
+  const { stdout } = await sending.ended
+  expect(JSON.parse(stdout)).toMatchObject({ state })
+  await world.gone()
+})
+
 test('a tool that changed is refused until a person has said yes to what it says now', async () => {
   const world = new WithServers([{ tool: 'rude__do', input: { how: 'answer' } }])
   const send = async () => {
