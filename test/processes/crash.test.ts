@@ -48,11 +48,12 @@ const cgroupsOf = (mark: string) =>
 
 describe.each(modes)('in containment %s', (containment) => {
   test('a killed supervisor is a cut off command with its output and without survivors', async () => {
-    const away = seen('away')
+    const [partial, away] = [seen('partial'), seen('away')]
     const script = 'echo partial; (setsid sh -c "trap \'\' TERM; echo away >&2; sleep 60" &); sleep 60 | cat'
     const spec = specOf(sh(script), { containment })
-    const { command } = await begin(spec, { onStderr: away.reader })
-    await away.promise
+    const { command } = await begin(spec, { onStdout: partial.reader, onStderr: away.reader })
+    // Both: two pipes have no order, and what the supervisor had not read yet dies with it.
+    await Promise.all([partial.promise, away.promise])
     killProcess(command.identity)
     const outcome = await within(5_000, command.ended, 'not settled')
     expect(outcome).toMatchObject({
