@@ -10,6 +10,8 @@ export type MessageId = Branded<'message'>
 export type WorkerId = Branded<'worker'>
 export type ActionId = Branded<'action'>
 export type ApprovalId = Branded<'approval'>
+export type ScheduleId = Branded<'schedule'>
+export type OccurrenceId = Branded<'occurrence'>
 
 export interface Randomness {
   /** A time-ordered id: neighbours in time are neighbours in an index. Not ordered within a millisecond. */
@@ -31,4 +33,5 @@ export const newRunId = (random: Randomness) => `run_${random.id()}` as RunId
 export const newAttemptId = (random: Randomness) => `att_${random.id()}` as AttemptId
 export const newMessageId = (random: Randomness) => `msg_${random.id()}` as MessageId
 export const newActionId = (random: Randomness) => `act_${random.id()}` as ActionId
+export const newScheduleId = (random: Randomness) => `sch_${random.id()}` as ScheduleId
 export const newWorkerId = (random: Randomness) => `wrk_${random.id()}` as WorkerId

@@ -51,6 +51,38 @@ export const LIMITS = {
 
   /** How long a person has to answer; a weekend fits into it. */
   approvalMs: 7 * 86_400_000,
+  // Schedules (src/schedule).
+  /** More often than this is a loop, not a schedule. */
+  everyLeastMs: 1_000,
+  /** What is later than this was missed, unless a schedule says otherwise: a restart takes less. */
+  misfireGraceMs: 60_000,
+  /** A firing that failed for now: how often it is tried again, the first wait, and how the waits grow. */
+  scheduleRetries: 3,
+  scheduleRetryMs: 200,
+  scheduleRetryFactor: 2,
+  /** Failures in a row after which a schedule pauses by itself: by then somebody should look. */
+  scheduleFailures: 5,
+  /** Missed instants of a cron rule are counted up to here; beyond it the number says nothing more. */
+  instantsCounted: 10_000,
+  /** Missed instants that may fire one after the other. */
+  catchUpMost: 100,
+  /** Cron expressions that are kept parsed. */
+  cronsParsed: 1_000,
+  /** Firings that are begun together: they share a commit. */
+  firingsTogether: 128,
+  /** After a commit the next instant is looked up at once, and then again after this at the earliest. */
+  scheduleLookMs: 10,
+  /** The longest sleep of the timer: a wall clock that was set is noticed by then. */
+  scheduleSleepMs: 15_000,
+  /** Follow-ups of one thread: pending, and asked for within a day. More is a loop. */
+  followupsPending: 25,
+  followupsADay: 100,
+  /** Bounds of the delay that an agent may ask for. */
+  followupLeastMs: 60_000,
+  followupMostMs: 86_400_000,
+  /** What was settled is kept this long. */
+  occurrencesKeptMs: 90 * 86_400_000,
+
   /** A notice to a person outside: how often it is tried, the first wait (each is twice the last), and what one may take. */
   noticeTries: 5,
   noticeFirstMs: 30_000,

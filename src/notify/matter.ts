@@ -13,10 +13,12 @@ import type { Transition } from '../store/transition.ts'
 export interface Notice {
   readonly seq: number
   readonly at: string
-  readonly kind: 'approval' | 'doubt' | 'breaker' | 'dead-letter'
+  readonly kind: 'approval' | 'doubt' | 'breaker' | 'dead-letter' | 'schedule'
   readonly title: string
   /** The command that shows it. */
   readonly command: string
+  /** Where the window shows it, behind its address: ASCII, whatever the thread is called. */
+  readonly path: string
   readonly agent?: string
   readonly tool?: string
   readonly threadId?: string
@@ -36,10 +38,16 @@ const SAID: Readonly<Record<string, (event: Event) => Transition<Notice | undefi
   'message.dead': letterNotice,
 }
 
+/** What says by itself whom it needs. */
+const SAID_AT_ONCE: Readonly<Record<string, (event: Event) => Notice | undefined>> = {
+  'schedule.paused': pausedNotice,
+  'occurrence.settled': firingNotice,
+}
+
 /** Undefined: it needs nobody, or not any more; what was settled before anybody looked is not told. */
 export function* noticeOf(event: Event): Transition<Notice | undefined> {
   const say = SAID[event.type]
-  return say === undefined ? undefined : yield* say(event)
+  return say === undefined ? SAID_AT_ONCE[event.type]?.(event) : yield* say(event)
 }
 
 const nameIn = ({ data }: Event, key: string): string => (typeof data[key] === 'string' ? data[key] : '')
@@ -48,6 +56,7 @@ function about({ seq, at, threadId, runId }: Event) {
   return {
     seq,
     at: new Date(at).toISOString(),
+    path: threadId === null ? '/' : `/#/threads/${encodeURIComponent(threadId.toWellFormed())}`,
     ...(threadId === null ? {} : { threadId: visibleLine(threadId) }),
     ...(runId === null ? {} : { runId: visibleLine(runId) }),
   }
@@ -111,4 +120,19 @@ function* letterNotice(event: Event): Transition<Notice | undefined> {
   const messageId = visibleLine(id)
   const title = `a message could not be delivered: ${reason}`
   return { ...about(event), kind: 'dead-letter', title, command: `holdfast inbox dead show ${messageId}`, messageId }
+}
+
+/** Whoever owns it was told; where nobody does, a person is. */
+function pausedNotice(event: Event): Notice | undefined {
+  if (event.data['by'] !== 'itself' || event.data['told'] !== 'operator') return undefined
+  const name = visibleLine(nameIn(event, 'name'))
+  const title = `the job ${name} is paused: ${visibleLine(nameIn(event, 'reason'))}`
+  return { ...about(event), kind: 'schedule', title, command: `holdfast schedule show ${name}` }
+}
+
+function firingNotice(event: Event): Notice | undefined {
+  if (event.data['told'] !== 'operator') return undefined
+  const [name, state] = [visibleLine(nameIn(event, 'name')), visibleLine(nameIn(event, 'state'))]
+  const title = `a firing of ${name} ${state === 'failed' ? 'failed' : 'was dropped'}: ${visibleLine(nameIn(event, 'reason'))}`
+  return { ...about(event), kind: 'schedule', title, command: `holdfast schedule occurrences ${name}` }
 }

@@ -4,6 +4,7 @@ import { record } from '../events/event.ts'
 import { now, sql } from '../store/sql.ts'
 import { first, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
+import { settleRun } from '../schedule/run-ended.ts'
 import { deliverCompletion } from '../threads/accept.ts'
 import { untakenMessages } from '../threads/message.ts'
 import { endAttempt } from './attempt.ts'
@@ -116,6 +117,7 @@ function* followEnd(ended: Run, outcome: Outcome, attempt?: AttemptRef): Transit
   yield* answerUntaken(ended)
   if (outcome.reply !== undefined) yield* recordCommandReply(ended, outcome.reply)
   yield* settleBreaker(ended)
+  yield* settleRun(ended)
   if (ended.parentThreadId !== null) {
     const body = { ...briefly(ended), ...(outcome.summary === undefined ? {} : { summary: outcome.summary }) }
     const [failed, silent] = [ended.state === 'failed', !ended.notify]

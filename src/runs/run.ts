@@ -58,6 +58,8 @@ export interface CommandRequest {
 export interface AgentRequest {
   readonly kind: 'agent'
   readonly timeoutMs?: number
+  /** What it may spend, if that is less than its agent's own limit. */
+  readonly maxCostMicrousd?: number
 }
 
 /** A turn of a session of a command-line agent, which carries it out itself; we see it through its hooks. */

@@ -23,6 +23,8 @@ export const workerRow = row({
   kind: oneOf(WORKER_KINDS),
   home: text(),
   identity: json<OwnerIdentity>(),
+  /** The agents that it can be, if it said so. */
+  agents: nullable(json<readonly string[]>()),
   startedAt: integer,
   stoppedAt: nullable(integer),
 })
@@ -33,6 +35,7 @@ export interface NewWorker {
   readonly kind: WorkerKind
   readonly home: string
   readonly identity: OwnerIdentity
+  readonly agents?: readonly string[]
 }
 
 export type Registered =
@@ -45,8 +48,8 @@ export function* registerWorker(worker: NewWorker, dead?: WorkerId): Transition<
   if (dead !== undefined) yield* stopWorker.single(dead)
   const registered = yield* first(
     workerRow,
-    sql`insert into workers (id, kind, home, host, identity, started_at)
-      values (${worker.id}, ${worker.kind}, ${worker.home}, ${worker.identity.host}, ${JSON.stringify(worker.identity)}, ${now})
+    sql`insert into workers (id, kind, home, host, identity, agents, started_at)
+      values (${worker.id}, ${worker.kind}, ${worker.home}, ${worker.identity.host}, ${JSON.stringify(worker.identity)}, ${worker.agents === undefined ? null : JSON.stringify(worker.agents)}, ${now})
       on conflict do nothing returning *`,
   )
   if (registered !== undefined) return { kind: 'registered', worker: registered }
@@ -69,6 +72,9 @@ export const liveDaemons = single((home: string | null) =>
       and ${home === null ? sql`1 = 1` : sql`home = ${home}`} order by started_at`,
   ),
 )
+
+/** Workers that did not say that they stopped. */
+export const liveWorkers = single(() => all(workerRow, sql`select * from workers where stopped_at is null`))
 
 export const findWorker = single((id: WorkerId) => first(workerRow, sql`select * from workers where id = ${id}`))
 

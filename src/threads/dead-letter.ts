@@ -1,11 +1,13 @@
 import type { ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
+import { settleByMessage } from '../schedule/settle.ts'
 import { now, sql } from '../store/sql.ts'
 import { all, first, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { NEWS, keepNewestWaiting, messageRow } from './message.ts'
 import type { Message } from './message.ts'
+import { tellThread } from './notice.ts'
 import { findThread } from './thread.ts'
 
 /** Why a message will not be delivered by itself. */
@@ -33,6 +35,8 @@ export function* buryMessage(message: Message, reason: DeadReason): Transition<M
   if (dead === undefined) return message
   const { id, threadId, fromThread, kind } = dead
   yield* record({ type: 'message.dead', threadId, data: { messageId: id, kind, reason, from: fromThread } })
+  if (kind === 'followup')
+    yield* settleByMessage(id, { kind: 'dropped', reason: `its message was not delivered: ${reason}` })
   if (reason !== 'no-notify' && reason !== 'withdrawn' && kind !== 'notice') yield* noticeSender(dead, reason)
   return dead
 }
@@ -40,12 +44,8 @@ export function* buryMessage(message: Message, reason: DeadReason): Transition<M
 /** The sender hears of it in its own inbox, if it has one; the event is for the operator. */
 function* noticeSender({ id, fromThread, threadId }: Message, reason: DeadReason): Transition<void> {
   if (fromThread === null || fromThread === threadId) return
-  const sender = yield* findThread.single(fromThread)
-  if (sender === undefined || sender.state === 'removed') return
   const text = `your message ${id} to ${threadId} could not be delivered: ${reason} (${DEAD_REASONS[reason]})`
-  yield* run(sql`insert into messages (id, thread_id, generation, from_thread, kind, key, state, body, created_at)
-    values (${`msg_dead_${id}`}, ${fromThread}, ${sender.generation}, null, 'notice', ${`dead:${id}`}, 'pending',
-      ${JSON.stringify({ text })}, ${now}) on conflict do nothing`)
+  yield* tellThread(fromThread, `dead:${id}`, text)
 }
 
 /**

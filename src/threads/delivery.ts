@@ -1,6 +1,7 @@
 import type { RunId, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
+import { leadsTo } from '../schedule/settle.ts'
 import { integer, json, row, text } from '../store/row.ts'
 import { literals, now, sql } from '../store/sql.ts'
 import type { Sql } from '../store/sql.ts'
@@ -88,13 +89,14 @@ export function* acknowledgeDelivery(deliveryId: string, runId: RunId | null = n
     sql`update messages set state = 'consumed', settled_at = ${now}, consumed_by_run = ${runId}
       where delivery_id = ${deliveryId} and state = 'leased' returning *`,
   )
-  for (const { id, threadId } of consumed) {
+  for (const { id, threadId, kind } of consumed) {
     yield* record({
       type: 'message.consumed',
       threadId,
       ...(runId === null ? {} : { runId }),
       data: { messageId: id, deliveryId },
     })
+    if (kind === 'followup') yield* leadsTo(id, runId)
   }
   return consumed
 }
@@ -152,7 +154,8 @@ const contentRow = row({ content: text() })
 export function* textsOf(messages: readonly Message[]): Transition<Shown[]> {
   const shown: Shown[] = []
   for (const message of messages) {
-    const isLong = message.kind === 'prompt' && message.body['attachedBytes'] !== undefined
+    const isLong =
+      (message.kind === 'prompt' || message.kind === 'followup') && message.body['attachedBytes'] !== undefined
     const whole = isLong ? yield* attachmentOf.single(message.id) : undefined
     shown.push({ messageId: message.id, text: messageText(message, whole?.content) })
   }

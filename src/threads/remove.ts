@@ -1,5 +1,6 @@
 import type { ThreadId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
+import { endSchedulesOf, releaseHeld } from '../schedule/settle.ts'
 import { integer, row } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
 import { all, first, holding, one, run } from '../store/transition.ts'
@@ -43,6 +44,7 @@ export function* removeThread(threadId: ThreadId): Transition<Removed> {
     where thread_id = ${threadId} and state = 'leased'`)
   const own = yield* all(messageRow, sql`select * from messages where thread_id = ${threadId} and state = 'pending'`)
   for (const message of own) yield* buryMessage(message, 'recipient removed')
+  yield* endSchedulesOf(threadId)
   const said = yield* all(
     messageRow,
     sql`select * from messages where from_thread = ${threadId} and kind = 'waiting' and state = 'pending'`,
@@ -68,5 +70,7 @@ export function* stopThread(threadId: ThreadId): Transition<Thread | undefined> 
 
 export function* reopenThread(threadId: ThreadId): Transition<void> {
   const reopened = yield* run(sql`update threads set state = 'open' where id = ${threadId} and state = 'stopped'`)
-  if (reopened === 1) yield* record({ type: 'thread.reopened', threadId })
+  if (reopened === 0) return
+  yield* record({ type: 'thread.reopened', threadId })
+  yield* releaseHeld(threadId)
 }

@@ -33,6 +33,8 @@ export interface OpenAgent {
   readonly tools: ReadonlyMap<string, Tool>
   /** Tools that somebody else has, and that are known once he was asked; a run that cannot get them fails. */
   readonly foreignTools?: (run: ForeignRun, signal: AbortSignal) => Promise<ReadonlyMap<string, Tool>>
+  /** One of those, as a person has accepted it, without asking anybody. */
+  readonly acceptedTool?: (tool: string) => Promise<Tool | undefined>
   readonly policy: readonly PolicyRule[]
   /** What each of its runs may spend; the rest is as everywhere. */
   readonly limits?: Partial<RunLimits>
@@ -87,6 +89,7 @@ export async function executeAgent(
   const emit = (event: LoopEvent) => executor.live?.({ ...about, ...event })
   const ports = {
     ...agent,
+    limits: limitsOf(agent, claim),
     store,
     clock,
     random,
@@ -103,6 +106,13 @@ export async function executeAgent(
   } finally {
     disarm()
   }
+}
+
+/** What was said for this run counts where it is less. */
+function limitsOf({ limits = {} }: OpenAgent, { run: { request } }: Claim): Partial<RunLimits> {
+  const most = request.kind === 'agent' ? request.maxCostMicrousd : undefined
+  if (most === undefined) return limits
+  return { ...limits, costMicrousd: Math.min(most, limits.costMicrousd ?? DEFAULT_LIMITS.costMicrousd) }
 }
 
 async function allTools(

@@ -18,6 +18,7 @@ import { registerWorker, stopWorker } from '../runs/worker.ts'
 import type { NewWorker, WorkerKind } from '../runs/worker.ts'
 import { Notifier } from '../notify/notifier.ts'
 import type { NotifierOptions } from '../notify/notifier.ts'
+import { forgetOccurrences } from '../schedule/retention.ts'
 import type { Store } from '../store/store.ts'
 import { idleThreads } from '../threads/message.ts'
 import { executeCommandAgent } from './command-agent.ts'
@@ -33,6 +34,7 @@ import { rememberSeen } from './restored.ts'
 import { sweepRemains } from './sweep.ts'
 import { doEach, inboxJobs } from './tend-inbox.ts'
 import type { Job } from './tend-inbox.ts'
+import { Scheduler } from './scheduler.ts'
 import { Waker } from './wake.ts'
 import type { WakerOptions } from './wake.ts'
 
@@ -76,6 +78,7 @@ export class Worker {
   readonly #stopListening: () => void
   readonly #waker: Waker | undefined
   readonly #notifier: Notifier | undefined
+  readonly #scheduler: Scheduler | undefined
   #claiming: Promise<void> | undefined
   #claimAgain = false
   #takes: 'anything' | 'nothing' = 'nothing'
@@ -102,6 +105,8 @@ export class Worker {
     this.#waker = options.wakes === undefined ? undefined : this.#makeWaker(options.wakes)
     const { notifies } = options
     this.#notifier = notifies === undefined ? undefined : new Notifier({ store, clock, warn, ...notifies })
+    const { kind, random } = options
+    this.#scheduler = kind === 'daemon' ? new Scheduler({ store, clock, random, warn }) : undefined
   }
 
   get heldCount(): number {
@@ -116,6 +121,7 @@ export class Worker {
     )
     this.#takes = 'anything'
     this.#look()
+    void this.#scheduler?.look()
   }
 
   /** Takes over what lost its worker, or just one run of it, and goes on with it in the background. */
@@ -184,6 +190,7 @@ export class Worker {
     this.#stopListening()
     await this.#waker?.stop()
     await this.#notifier?.stop()
+    await this.#scheduler?.stop()
     await this.#options.store.apply(stopWorker, this.id)
   }
 
@@ -198,6 +205,7 @@ export class Worker {
       { what: 'runs that are due', work: () => store.apply(resumeDue, LIMITS.page) },
       ...(replaySpool === undefined ? [] : [{ what: 'what hooks left in the spool', work: replaySpool }]),
       ...inboxJobs({ store, warn }),
+      { what: 'old occurrences', work: () => store.apply(forgetOccurrences, LIMITS.page) },
       { what: 'idle threads', work: () => this.#wakeIdle() },
       { what: 'the mark of the newest event', work: () => rememberSeen(home, store) },
     ]
@@ -205,6 +213,7 @@ export class Worker {
     await this.#waker?.look()
     // Not waited for: an address that does not answer must not hold up what is lost elsewhere.
     void this.#notifier?.look()
+    void this.#scheduler?.look()
     this.#look()
   }
 
@@ -358,7 +367,8 @@ export async function registerThisProcess(options: WorkerOptions): Promise<Worke
     throw new HoldfastError('processes/no-identity', 'this process cannot be identified', {
       remedy: 'check that /proc is mounted and that the process has file handles left (ulimit -n)',
     })
-  const worker: NewWorker = { id: newWorkerId(random), kind, home, identity }
+  const agents = [...(options.agents?.keys() ?? [])]
+  const worker: NewWorker = { id: newWorkerId(random), kind, home, identity, agents }
   let registered = await store.apply(registerWorker, worker)
   if (registered.kind === 'occupied' && judgeProcess(registered.by.identity) === 'dead') {
     registered = await store.apply(registerWorker, worker, registered.by.id)

@@ -23,4 +23,6 @@ export const TABLES: readonly string[] = [
   'quotas',
   'mcp_servers',
   'mcp_tools',
+  'schedules',
+  'occurrences',
 ]

@@ -54,8 +54,10 @@ export const decisions: Migration = {
       scope ${d.key} not null,
       signature text not null,
       action_id ${d.key} not null,
+      ends_at ${d.integer} not null,
       primary key (scope, signature)
     )${d.tableEnd}`,
+    `create index once_marks_over on once_marks (ends_at)`,
 
     // What a person outside is told, by each way that there is; and the last event that was looked at for that.
     `create table notices (
@@ -70,6 +72,7 @@ export const decisions: Migration = {
       error text
     )${d.tableEnd}`,
     `create index notices_due on notices (next_at) where state = 'pending'`,
+    `create index notices_over on notices (settled_at) where state <> 'pending'`,
     `create table notice_cursor (
       id ${d.integer} primary key,
       seq ${d.integer} not null

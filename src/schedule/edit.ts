@@ -1,0 +1,210 @@
+import type { RunId, ScheduleId, ThreadId } from '../base/ids.ts'
+import { record } from '../events/event.ts'
+import { integer, row } from '../store/row.ts'
+import { now, sql } from '../store/sql.ts'
+import { first, one } from '../store/transition.ts'
+import type { Transition } from '../store/transition.ts'
+import { cancelRun } from '../runs/cancel.ts'
+import { passOver } from './fire.ts'
+import { openOccurrences } from './occurrence.ts'
+import { until } from './plan.ts'
+import { countInstants, lastInstants, nextAfter } from './rule.ts'
+import type { Rule } from './rule.ts'
+import { findSchedule, jitterOf, scheduleRow } from './schedule.ts'
+import type { Schedule, ScheduleOptions, Target } from './schedule.ts'
+import { endSchedule, holdSchedule, settleOccurrence } from './settle.ts'
+
+/** When, as one asks for it: a delay counts from when it is stored, and so does an interval without an anchor. */
+export type NewRule =
+  | Rule
+  | { readonly kind: 'in'; readonly delayMs: number }
+  | { readonly kind: 'every'; readonly everyMs: number; readonly anchor?: number }
+
+export interface NewSchedule {
+  readonly id: ScheduleId
+  readonly name: string
+  readonly kind: Schedule['kind']
+  readonly rule: NewRule
+  readonly target: Target
+  readonly options: ScheduleOptions
+  readonly owner?: { readonly threadId: ThreadId; readonly runId?: RunId; readonly agent?: string }
+  readonly madeBy: string
+}
+
+export type Added =
+  | { readonly kind: 'added'; readonly schedule: Schedule }
+  /** The same request, whose first answer was lost. */
+  | { readonly kind: 'existing'; readonly schedule: Schedule }
+  /** The name belongs to another one that is not over. */
+  | { readonly kind: 'taken'; readonly schedule: Schedule }
+  /** No instant lies ahead. */
+  | { readonly kind: 'never' }
+
+const instantRow = row({ at: integer })
+
+/** Stores a schedule. A name that a living one has is refused: nothing is replaced unasked. */
+export function* addSchedule(schedule: NewSchedule): Transition<Added> {
+  const known = yield* findSchedule.single(schedule.id)
+  if (known !== undefined) return { kind: 'existing', schedule: known }
+  const { at } = yield* one(instantRow, sql`select ${now} as at`)
+  const rule = settled(schedule.rule, at)
+  const nextAt = firstInstant(rule, schedule.options, at)
+  if (nextAt === undefined) return { kind: 'never' }
+  const { id, name, kind, target, options, owner, madeBy } = schedule
+  const stored = yield* first(
+    scheduleRow,
+    sql`insert into schedules (id, name, kind, state, rule, target, options, target_thread, owner_thread, owner_run, owner_agent, made_by,
+        next_at, next_fire_at, created_at, updated_at)
+      values (${id}, ${name}, ${kind}, 'active', ${JSON.stringify(rule)}, ${JSON.stringify(target)}, ${JSON.stringify(options)},
+        ${target.kind === 'message' ? target.threadId : null}, ${owner?.threadId ?? null}, ${owner?.runId ?? null}, ${owner?.agent ?? null},
+        ${madeBy}, ${nextAt}, ${nextAt + jitterOf(id, nextAt, options.jitterMs)}, ${now}, ${now})
+      on conflict do nothing returning *`,
+  )
+  if (stored === undefined) return { kind: 'taken', schedule: yield* livingOf(name) }
+  yield* record({
+    type: 'schedule.created',
+    ...threadOf(stored),
+    data: { scheduleId: id, name, kind, by: madeBy, nextAt },
+  })
+  return { kind: 'added', schedule: stored }
+}
+
+const threadOf = ({ targetThread }: Schedule) => (targetThread === null ? {} : { threadId: targetThread })
+
+function* livingOf(name: string): Transition<Schedule> {
+  return yield* one(scheduleRow, sql`select * from schedules where name = ${name} and state in ('active', 'paused')`)
+}
+
+function settled(rule: NewRule, at: number): Rule {
+  if (rule.kind === 'in') return { kind: 'once', at: at + rule.delayMs }
+  if (rule.kind === 'every') return { ...rule, anchor: rule.anchor ?? at + rule.everyMs }
+  return rule
+}
+
+/** One that was to come once, at an instant that has passed, is late, not gone. */
+function firstInstant(rule: Rule, options: ScheduleOptions, at: number): number | undefined {
+  return rule.kind === 'once' ? rule.at : until({ options }, nextAfter(rule, at))
+}
+
+export interface Edit {
+  readonly rule?: NewRule
+  readonly target?: Target
+  readonly options?: Partial<ScheduleOptions>
+}
+
+export type Edited =
+  | { readonly kind: 'edited'; readonly schedule: Schedule }
+  | { readonly kind: 'over'; readonly schedule: Schedule }
+  | { readonly kind: 'never' }
+  | { readonly kind: 'unknown' }
+
+/** Changes a schedule at once, also for a daemon that waits for its next instant. What is under way goes on as it was begun. */
+export function* editSchedule(id: ScheduleId, edit: Edit, by: string): Transition<Edited> {
+  const schedule = yield* holdSchedule(id)
+  if (schedule === undefined) return { kind: 'unknown' }
+  if (isOver(schedule)) return { kind: 'over', schedule }
+  const { at } = yield* one(instantRow, sql`select ${now} as at`)
+  const rule = edit.rule === undefined ? schedule.rule : settled(edit.rule, at)
+  const options = { ...schedule.options, ...edit.options }
+  const target = edit.target ?? schedule.target
+  const nextAt = edit.rule === undefined ? keptInstant(schedule, options) : firstInstant(rule, options, at)
+  if (nextAt === undefined) return { kind: 'never' }
+  const changed = yield* one(
+    scheduleRow,
+    sql`update schedules set rule = ${JSON.stringify(rule)}, target = ${JSON.stringify(target)}, options = ${JSON.stringify(options)},
+        target_thread = ${target.kind === 'message' ? target.threadId : null}, next_at = ${nextAt},
+        next_fire_at = ${nextAt + jitterOf(id, nextAt, options.jitterMs)}, version = version + 1, failures = 0, updated_at = ${now}
+      where id = ${id} returning *`,
+  )
+  yield* record({
+    type: 'schedule.changed',
+    ...threadOf(changed),
+    data: { scheduleId: id, name: changed.name, by, nextAt },
+  })
+  return { kind: 'edited', schedule: changed }
+}
+
+const keptInstant = ({ nextAt, rule }: Schedule, options: ScheduleOptions) =>
+  until({ options }, nextAt ?? (rule.kind === 'once' ? undefined : rule.kind === 'every' ? rule.anchor : undefined))
+
+export const isOver = ({ state }: Schedule) => state === 'ended' || state === 'removed'
+
+export type Paused =
+  | { readonly kind: 'paused' | 'already'; readonly schedule: Schedule }
+  | { readonly kind: 'over'; readonly schedule: Schedule }
+  | { readonly kind: 'unknown' }
+
+/** Nothing of it fires until it is resumed; what is under way goes on. */
+export function* pauseSchedule(id: ScheduleId, by: string, reason = `paused by ${by}`): Transition<Paused> {
+  const schedule = yield* holdSchedule(id)
+  if (schedule === undefined) return { kind: 'unknown' }
+  if (schedule.state !== 'active') return { kind: isOver(schedule) ? 'over' : 'already', schedule }
+  const paused = yield* one(
+    scheduleRow,
+    sql`update schedules set state = 'paused', reason = ${reason}, updated_at = ${now} where id = ${id} returning *`,
+  )
+  yield* record({
+    type: 'schedule.paused',
+    ...threadOf(paused),
+    data: { scheduleId: id, name: paused.name, reason, by },
+  })
+  return { kind: 'paused', schedule: paused }
+}
+
+export type Resumed =
+  | { readonly kind: 'resumed' | 'already'; readonly schedule: Schedule }
+  | { readonly kind: 'over'; readonly schedule: Schedule }
+  | { readonly kind: 'unknown' }
+
+/** Goes on with the next instant. Those of the meantime were not wanted: one line says so. What comes only once is late instead. */
+export function* resumeSchedule(id: ScheduleId, by: string): Transition<Resumed> {
+  const schedule = yield* holdSchedule(id)
+  if (schedule === undefined) return { kind: 'unknown' }
+  if (schedule.state !== 'paused') return { kind: isOver(schedule) ? 'over' : 'already', schedule }
+  const { at } = yield* one(instantRow, sql`select ${now} as at`)
+  const nextAt = yield* passPaused(schedule, at)
+  const resumed = yield* one(
+    scheduleRow,
+    sql`update schedules set state = 'active', reason = null, failures = 0, next_at = ${nextAt},
+        next_fire_at = ${nextAt === null ? null : nextAt + jitterOf(id, nextAt, schedule.options.jitterMs)}, updated_at = ${now}
+      where id = ${id} returning *`,
+  )
+  yield* record({
+    type: 'schedule.resumed',
+    ...threadOf(resumed),
+    data: { scheduleId: id, name: resumed.name, by, nextAt },
+  })
+  if (nextAt !== null || (yield* openOccurrences.single(id)).length > 0) return { kind: 'resumed', schedule: resumed }
+  yield* endSchedule(resumed, 'ended', 'its last instant passed while it was paused')
+  return { kind: 'over', schedule: (yield* findSchedule.single(id)) ?? resumed }
+}
+
+function* passPaused(schedule: Schedule, at: number): Transition<number | null> {
+  const { nextAt: from, rule } = schedule
+  if (from === null || from > at || rule.kind === 'once') return from
+  const to = lastInstants(rule, from, at, 1).at(-1) ?? from
+  const reason = `paused: ${schedule.reason ?? 'by somebody'}`
+  yield* passOver(schedule, { from, to, instants: countInstants(rule, from, to), reason })
+  return until(schedule, nextAfter(rule, to)) ?? null
+}
+
+export type RemovedSchedule =
+  | { readonly kind: 'removed' | 'already'; readonly schedule: Schedule }
+  | { readonly kind: 'unknown' }
+
+/** Takes a schedule away: what of it waits to be tried is dropped, what is at work goes on, or is cancelled if asked for. History stays. */
+export function* removeSchedule(
+  id: ScheduleId,
+  by: string,
+  cancel = false,
+  reason = `removed by ${by}`,
+): Transition<RemovedSchedule> {
+  const schedule = yield* holdSchedule(id)
+  if (schedule === undefined) return { kind: 'unknown' }
+  if (!(yield* endSchedule(schedule, 'removed', reason))) return { kind: 'already', schedule }
+  for (const open of yield* openOccurrences.single(id)) {
+    if (open.state === 'due') yield* settleOccurrence(open, { kind: 'skipped', reason: `its schedule was ${reason}` })
+    else if (cancel && open.runId !== null) yield* cancelRun(open.runId, { by, reason: `its schedule was ${reason}` })
+  }
+  return { kind: 'removed', schedule: (yield* findSchedule.single(id)) ?? schedule }
+}

@@ -1,0 +1,283 @@
+import { invariant } from '../base/errors.ts'
+import type { OccurrenceId, ScheduleId } from '../base/ids.ts'
+import { record } from '../events/event.ts'
+import { cancelRun } from '../runs/cancel.ts'
+import { integer, row } from '../store/row.ts'
+import { now, sql } from '../store/sql.ts'
+import { all, first, holding, one, run, single } from '../store/transition.ts'
+import type { Transition } from '../store/transition.ts'
+import { buryMessage } from '../threads/dead-letter.ts'
+import { findMessage } from '../threads/message.ts'
+import { dispatch } from './dispatch.ts'
+import type { FiringIds } from './dispatch.ts'
+import { findOccurrence, occurrenceRow, openOccurrences } from './occurrence.ts'
+import type { Occurrence } from './occurrence.ts'
+import { planFiring } from './plan.ts'
+import type { Firing, PassedOver, Plan } from './plan.ts'
+import { findSchedule, jitterOf, scheduleRow } from './schedule.ts'
+import type { Schedule } from './schedule.ts'
+import { OVERLAP, endWhenOver, holdSchedule, settleOccurrence } from './settle.ts'
+
+const instantRow = row({ at: integer })
+
+export type Fired =
+  | { readonly kind: 'fired'; readonly occurrences: readonly OccurrenceId[] }
+  /** Somebody else did, or it was changed or paused meanwhile. */
+  | { readonly kind: 'lost' }
+  | { readonly kind: 'not-due' }
+
+/**
+ * Acts on a schedule's due instant: its line in the ledger, the schedule's next instant and the dispatch are one transaction.
+ * Of several that try, the one that moves `next_at` fires.
+ */
+export function* fireSchedule(id: ScheduleId, dueAt: number, ids: FiringIds): Transition<Fired> {
+  const schedule = yield* findSchedule.single(id)
+  if (schedule?.state !== 'active' || schedule.nextAt !== dueAt) return { kind: 'lost' }
+  const { at } = yield* one(instantRow, sql`select ${now} as at`)
+  if ((schedule.nextFireAt ?? at) > at) return { kind: 'not-due' }
+  const plan = planFiring(schedule, at)
+  const advanced = yield* advance(schedule, plan)
+  if (advanced === undefined) return { kind: 'lost' }
+  for (const passed of plan.passedOver) yield* passOver(schedule, passed)
+  const occurrences: OccurrenceId[] = []
+  for (const [index, firing] of plan.fire.entries()) {
+    const occurrence = { ...firing, id: `${id}.${firing.dueAt}` as OccurrenceId }
+    const begun = yield* begin(advanced, occurrence, index === 0 ? ids : undefined)
+    if (begun !== undefined) occurrences.push(begun.id)
+  }
+  if (advanced.nextAt === null) {
+    const held = yield* findSchedule.single(id)
+    if (held?.state === 'active') yield* endWhenOver(held)
+  }
+  return { kind: 'fired', occurrences }
+}
+
+function* advance(schedule: Schedule, { next, fire }: Plan): Transition<Schedule | undefined> {
+  const { id, options } = schedule
+  const firings = schedule.firings + fire.length
+  const isLast = options.maxFirings !== undefined && firings >= options.maxFirings
+  const nextAt = isLast || next === undefined ? null : next
+  const nextFireAt = nextAt === null ? null : nextAt + jitterOf(id, nextAt, options.jitterMs)
+  return yield* holding(
+    `schedule:${id}`,
+    first(
+      scheduleRow,
+      sql`update schedules set next_at = ${nextAt}, next_fire_at = ${nextFireAt}, firings = ${firings}
+        where id = ${id} and state = 'active' and next_at = ${schedule.nextAt} and version = ${schedule.version} returning *`,
+    ),
+  )
+}
+
+/** One line for all of them: each has its reason, and a second's rule that nobody looked at for a week has no million lines. */
+export function* passOver({ id, name }: Schedule, passed: PassedOver): Transition<void> {
+  const { from, to, instants, reason } = passed
+  const occurrence = `${id}.${from}`
+  const stored =
+    yield* run(sql`insert into occurrences (id, schedule_id, due_at, origin, state, reason, instants, last_at, created_at, settled_at)
+    values (${occurrence}, ${id}, ${from}, 'due', 'skipped', ${reason}, ${instants}, ${to}, ${now}, ${now}) on conflict do nothing`)
+  if (stored === 0) return
+  const data = { scheduleId: id, name, dueAt: from, state: 'skipped', origin: 'due', attempts: 0, reason, instants }
+  yield* record({ type: 'occurrence.settled', data })
+}
+
+type NewOccurrence = Pick<Firing, 'dueAt' | 'lateMs'> & {
+  readonly id: OccurrenceId
+  readonly origin: Occurrence['origin']
+  readonly byWhom?: string
+}
+
+/**
+ * Stores an occurrence and begins it, unless the one before it or the day's spending is in the way. Undefined: this instant
+ * has its line already, from before the schedule was changed.
+ */
+function* begin(schedule: Schedule, occurrence: NewOccurrence, ids?: FiringIds): Transition<Occurrence | undefined> {
+  const before = yield* openOccurrences.single(schedule.id)
+  const stored = yield* first(
+    occurrenceRow,
+    sql`insert into occurrences (id, schedule_id, due_at, origin, state, late_ms, thread_id, by_whom, created_at)
+      values (${occurrence.id}, ${schedule.id}, ${occurrence.dueAt}, ${occurrence.origin}, 'due', ${occurrence.lateMs},
+        ${schedule.targetThread}, ${occurrence.byWhom ?? null}, ${now}) on conflict do nothing returning *`,
+  )
+  if (stored === undefined) return undefined
+  const spent = yield* daySpent(schedule)
+  if (spent !== undefined) yield* settleOccurrence(stored, { kind: 'skipped', reason: spent })
+  else if (before.length === 0) yield* ids === undefined ? release(stored) : attempt(schedule, stored, ids)
+  else yield* overlap(schedule, stored, before)
+  return stored
+}
+
+const sumRow = row({ spent: integer })
+
+function* daySpent({ id, options }: Schedule): Transition<string | undefined> {
+  if (options.dayMicrousd === undefined) return undefined
+  const { spent } = yield* one(
+    sumRow,
+    sql`select coalesce(sum(case when o.settled_at is null then coalesce(r.cost_microusd, 0) else o.cost_microusd end), 0) as spent
+      from occurrences o left join runs r on r.id = o.run_id
+      where o.schedule_id = ${id} and coalesce(o.settled_at, ${now}) > ${now} - 86400000`,
+  )
+  if (spent < options.dayMicrousd) return undefined
+  return `spend: ${spent / 1e6} USD within a day, ${options.dayMicrousd / 1e6} at most`
+}
+
+function* overlap(schedule: Schedule, stored: Occurrence, before: readonly Occurrence[]): Transition<void> {
+  const running = before[0]
+  // Those that are caught up follow each other: their number has its own limit.
+  const mayWait = stored.origin === 'catch_up' || (schedule.options.overlap === 'queue' && !before.some(isQueued))
+  if (schedule.options.overlap === 'cancel') {
+    for (const old of before) yield* giveWay(old, stored)
+    const open = yield* openOccurrences.single(schedule.id)
+    return yield* open.length === 1 ? release(stored) : wait(stored, `waits for the end of ${open[0]?.dueAt}`)
+  }
+  if (mayWait) return yield* wait(stored, `the one that was due at ${words(running)} is still at work`)
+  const reason = `${OVERLAP}the one that was due at ${words(running)} is still ${running === undefined || isQueued(running) ? 'waiting' : 'at work'}`
+  yield* settleOccurrence(stored, { kind: 'skipped', reason })
+}
+
+const isQueued = ({ waits }: Occurrence) => waits === 'overlap'
+const words = (occurrence: Occurrence | undefined) =>
+  occurrence === undefined ? 'an earlier instant' : new Date(occurrence.dueAt).toISOString()
+
+/** The old one ends for the new one: its run is cancelled, a message that nobody has taken is taken back. */
+function* giveWay(old: Occurrence, newer: Occurrence): Transition<void> {
+  const reason = `${OVERLAP}the one that is due at ${words(newer)} takes its place`
+  if (old.runId !== null) return void (yield* cancelRun(old.runId, { by: 'its schedule', reason }))
+  const message = old.messageId === null ? undefined : yield* findMessage.single(old.messageId)
+  if (message?.state === 'pending') yield* buryMessage(message, 'withdrawn')
+  if (message?.state === 'leased') return
+  const open = yield* findOccurrence.single(old.id)
+  if (open?.state === 'due') yield* settleOccurrence(open, { kind: 'dropped', reason })
+}
+
+function* wait({ id, scheduleId, dueAt }: Occurrence, reason: string): Transition<void> {
+  yield* run(sql`update occurrences set waits = 'overlap', reason = ${reason} where id = ${id} and state = 'due'`)
+  yield* record({ type: 'occurrence.waiting', data: { scheduleId, dueAt, waits: 'overlap', reason } })
+}
+
+/** Its turn has come: whoever looks next begins it. */
+function* release({ id }: Occurrence): Transition<void> {
+  yield* run(sql`update occurrences set waits = 'overlap', next_attempt_at = ${now} where id = ${id} and state = 'due'`)
+}
+
+function* attempt(schedule: Schedule, occurrence: Occurrence, ids: FiringIds): Transition<void> {
+  const result = yield* dispatch(schedule, occurrence, ids)
+  const attempts = occurrence.attempts + 1
+  if (result.kind === 'held') return yield* holdForThread(occurrence, result.threadId)
+  if (result.kind === 'failed') {
+    const tried = { ...occurrence, attempts }
+    yield* run(sql`update occurrences set attempts = ${attempts} where id = ${occurrence.id} and state = 'due'`)
+    const { error: reason, transient } = result
+    return yield* settleOccurrence(
+      tried,
+      transient ? { kind: 'failed', reason, transient } : { kind: 'dropped', reason },
+    )
+  }
+  const { threadId, messageId, runId } = result
+  yield* run(sql`update occurrences set state = 'dispatched', attempts = ${attempts}, fired_at = coalesce(fired_at, ${now}), waits = null,
+      next_attempt_at = null, reason = null, thread_id = ${threadId}, message_id = ${messageId ?? null}, run_id = ${runId ?? null}
+    where id = ${occurrence.id} and state = 'due'`)
+  const { scheduleId, dueAt, lateMs, origin } = occurrence
+  const data = { scheduleId, name: schedule.name, dueAt, lateMs, origin, attempts }
+  yield* record({ type: 'occurrence.dispatched', threadId, ...(runId === undefined ? {} : { runId }), data })
+}
+
+function* holdForThread({ id, scheduleId, dueAt }: Occurrence, threadId: string): Transition<void> {
+  const reason = 'its thread is stopped'
+  yield* run(sql`update occurrences set waits = 'thread', next_attempt_at = null, reason = ${reason}, thread_id = ${threadId}
+    where id = ${id} and state = 'due'`)
+  yield* record({ type: 'occurrence.waiting', data: { scheduleId, dueAt, waits: 'thread', reason } })
+}
+
+/** What failed for now, waited for the one before it, or for its thread: its time has come. */
+export function* fireAgain(id: OccurrenceId, ids: FiringIds): Transition<Fired> {
+  const known = yield* findOccurrence.single(id)
+  if (known === undefined) return { kind: 'lost' }
+  const schedule = yield* holdSchedule(known.scheduleId)
+  const mine = yield* first(
+    occurrenceRow,
+    sql`update occurrences set next_attempt_at = null
+      where id = ${id} and state = 'due' and next_attempt_at is not null and next_attempt_at <= ${now} returning *`,
+  )
+  if (schedule === undefined || mine === undefined) return { kind: 'lost' }
+  const others = (yield* openOccurrences.single(schedule.id)).filter((other) => other.id !== id)
+  if (mine.waits === 'overlap' && others.some((other) => !isQueued(other))) return { kind: 'lost' }
+  if (schedule.state === 'ended' || schedule.state === 'removed')
+    yield* settleOccurrence(mine, {
+      kind: 'dropped',
+      reason: `its schedule is over: ${schedule.reason ?? schedule.state}`,
+    })
+  else yield* attempt(schedule, mine, ids)
+  return { kind: 'fired', occurrences: [id] }
+}
+
+/**
+ * A firing that could not even be tried: something in it threw. Its instant is settled all the same, or it would come again
+ * and again; after the retries it is dropped with this error.
+ */
+export function* fireBroken(id: ScheduleId, dueAt: number, error: string): Transition<Fired> {
+  const schedule = yield* holdSchedule(id)
+  if (schedule?.state !== 'active' || schedule.nextAt !== dueAt) return { kind: 'lost' }
+  yield* run(sql`update schedules set next_at = null, next_fire_at = null where id = ${id}`)
+  const stored = yield* first(
+    occurrenceRow,
+    sql`insert into occurrences (id, schedule_id, due_at, origin, state, attempts, thread_id, created_at)
+      values (${`${id}.${dueAt}`}, ${id}, ${dueAt}, 'due', 'due', 1, ${schedule.targetThread}, ${now})
+      on conflict do nothing returning *`,
+  )
+  if (stored === undefined) return { kind: 'lost' }
+  yield* settleOccurrence(stored, { kind: 'dropped', reason: `it could not be carried out: ${error}` })
+  return { kind: 'fired', occurrences: [stored.id] }
+}
+
+export type RunNow =
+  | { readonly kind: 'begun'; readonly occurrence: Occurrence }
+  /** Its schedule is over, and never fires again. */
+  | { readonly kind: 'over'; readonly schedule: Schedule }
+  | { readonly kind: 'unknown' }
+
+/** A firing by hand, also of a paused schedule: settled like any other, and the next regular one stays where it is. */
+export function* runNow(id: ScheduleId, key: string, by: string, ids: FiringIds): Transition<RunNow> {
+  const schedule = yield* holdSchedule(id)
+  if (schedule === undefined) return { kind: 'unknown' }
+  const occurrenceId = `${id}.now.${key}` as OccurrenceId
+  const known = yield* findOccurrence.single(occurrenceId)
+  if (known !== undefined) return { kind: 'begun', occurrence: known }
+  if (schedule.state === 'ended' || schedule.state === 'removed') return { kind: 'over', schedule }
+  const { at } = yield* one(instantRow, sql`select ${now} as at`)
+  const asked = { id: occurrenceId, dueAt: at, lateMs: 0, origin: 'run_now', byWhom: by } as const
+  const begun = yield* begin(schedule, asked, ids)
+  invariant(begun !== undefined, 'a firing by hand has a name of its own')
+  return { kind: 'begun', occurrence: (yield* findOccurrence.single(begun.id)) ?? begun }
+}
+
+const dueRow = row({ id: (cell): ScheduleId => cell as ScheduleId, nextAt: integer })
+const againRow = row({ id: (cell): OccurrenceId => cell as OccurrenceId })
+
+/** Whose instant has come, the earliest first. */
+export const dueSchedules = single((limit: number) =>
+  all(
+    dueRow,
+    sql`select id, next_at from schedules where state = 'active' and next_fire_at is not null and next_fire_at <= ${now}
+      order by next_fire_at limit ${limit}`,
+  ),
+)
+
+export const dueAgain = single((limit: number) =>
+  all(
+    againRow,
+    sql`select id from occurrences where state = 'due' and next_attempt_at is not null and next_attempt_at <= ${now}
+      order by next_attempt_at limit ${limit}`,
+  ),
+)
+
+const waitRow = row({ waitMs: (cell, column) => (cell === null ? null : integer(cell, column)) })
+
+/** How long until something is due, by the database's own clock; null: nothing is. */
+export const untilNext = single(() =>
+  one(
+    waitRow,
+    sql`select min(at) - ${now} as wait_ms from (
+      select min(next_fire_at) as at from schedules where state = 'active' and next_fire_at is not null
+      union all select min(next_attempt_at) from occurrences where state = 'due' and next_attempt_at is not null) as instants`,
+  ),
+)

@@ -1,0 +1,114 @@
+import type { Clock } from '../base/clock.ts'
+import { HoldfastError, describeError } from '../base/errors.ts'
+import { newMessageId, newRunId, newThreadId } from '../base/ids.ts'
+import type { Randomness } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
+import { dueAgain, dueSchedules, fireAgain, fireBroken, fireSchedule, untilNext } from '../schedule/fire.ts'
+import type { Store } from '../store/store.ts'
+
+export interface SchedulerOptions {
+  readonly store: Store
+  readonly clock: Clock
+  readonly random: Randomness
+  readonly warn: (message: string) => void
+}
+
+/**
+ * Acts on what is due, with one timer for the next instant. Any number of them may look at the same store: an instant is
+ * fired by the one that moves its schedule on. Harmless if it is dropped: the next look finds the same.
+ */
+export class Scheduler {
+  readonly #options: SchedulerOptions
+  readonly #stopListening: () => void
+  #cancelTimer: (() => void) | undefined
+  #looking: Promise<void> | undefined
+  #lookAgain = false
+  #lookedAt = Number.NEGATIVE_INFINITY
+  #stopped = false
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options
+    // Somebody may have added, changed or resumed one that comes before what the timer waits for.
+    this.#stopListening = options.store.onChange(() => this.#soon())
+  }
+
+  #soon(): void {
+    if (this.#stopped) return
+    if (this.#looking !== undefined) this.#lookAgain = true
+    else this.#arm(Math.max(this.#lookedAt + LIMITS.scheduleLookMs - this.#options.clock.monotonicMs(), 0))
+  }
+
+  /** Fires everything that is due, and sets the timer for what comes next. Never throws: it is tried again anyway. */
+  look(): Promise<void> {
+    if (this.#stopped) return Promise.resolve()
+    this.#cancelTimer?.()
+    this.#cancelTimer = undefined
+    return (this.#looking ??= this.#lookUntilDone().finally(() => (this.#looking = undefined)))
+  }
+
+  async #lookUntilDone(): Promise<void> {
+    const { store, clock, warn } = this.#options
+    let waitMs: number = LIMITS.scheduleSleepMs
+    try {
+      do {
+        this.#lookAgain = false
+        this.#lookedAt = clock.monotonicMs()
+        while ((await this.#fireDue()) > 0 && !this.#stopped) continue
+        waitMs = (await store.read(untilNext)).waitMs ?? waitMs
+      } while (this.#lookAgain && waitMs <= 0 && !this.#stopped)
+    } catch (error) {
+      warn(`what is due will be looked at again: ${describeError(error)}`)
+      waitMs = LIMITS.changePollMs
+    }
+    if (!this.#stopped) this.#arm(this.#lookAgain ? Math.min(waitMs, LIMITS.scheduleLookMs) : waitMs)
+  }
+
+  #arm(waitMs: number): void {
+    this.#cancelTimer?.()
+    const ms = Math.min(Math.max(waitMs, 0), LIMITS.scheduleSleepMs)
+    this.#cancelTimer = this.#options.clock.after(ms, () => void this.look())
+  }
+
+  /** Side by side: they share a commit, and one that fails or retries delays no other. How many it could act on. */
+  async #fireDue(): Promise<number> {
+    const { store } = this.#options
+    const schedules = await store.read(dueSchedules, LIMITS.firingsTogether)
+    const again = await store.read(dueAgain, LIMITS.firingsTogether)
+    const fired = await Promise.all([
+      ...schedules.map(({ id, nextAt }) =>
+        this.#try(
+          () => store.apply(fireSchedule, id, nextAt, this.#ids()),
+          (error) => store.apply(fireBroken, id, nextAt, error),
+        ),
+      ),
+      ...again.map(({ id }) => this.#try(() => store.apply(fireAgain, id, this.#ids()))),
+    ])
+    return fired.filter((kind) => kind === 'fired').length
+  }
+
+  async #try(
+    fire: () => Promise<{ kind: string }>,
+    giveUp?: (error: string) => Promise<{ kind: string }>,
+  ): Promise<string> {
+    try {
+      return (await fire()).kind
+    } catch (error) {
+      // The store's own trouble is not the schedule's.
+      if (giveUp === undefined || (error instanceof HoldfastError && error.code.startsWith('store/'))) throw error
+      this.#options.warn(`a schedule could not be fired: ${describeError(error)}`)
+      return (await giveUp(describeError(error))).kind
+    }
+  }
+
+  #ids() {
+    const { random } = this.#options
+    return { threadId: newThreadId(random), runId: newRunId(random), messageId: newMessageId(random) }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    this.#stopListening()
+    this.#cancelTimer?.()
+    await this.#looking
+  }
+}
