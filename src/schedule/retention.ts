@@ -8,7 +8,7 @@ export function* forgetOccurrences(limit: number, keptMs: number = LIMITS.occurr
   const forgotten = yield* run(sql`delete from occurrences where id in (
     select id from occurrences where settled_at is not null and settled_at <= ${now} - ${keptMs} order by settled_at limit ${limit})`)
   yield* run(sql`delete from schedules where id in (
-    select s.id from schedules s where s.state in ('ended', 'removed') and s.ended_at <= ${now} - ${keptMs}
+    select s.id from schedules s where s.ended_at is not null and s.ended_at <= ${now} - ${keptMs}
       and not exists (select 1 from occurrences o where o.schedule_id = s.id) order by s.ended_at limit ${limit})`)
   return forgotten
 }

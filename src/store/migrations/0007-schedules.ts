@@ -39,6 +39,8 @@ export const schedules: Migration = {
     // What the timer looks at: its first entry, whatever lies behind it.
     `create index schedules_due on schedules (next_fire_at) where state = 'active' and next_fire_at is not null`,
     `create index schedules_of_target on schedules (target_thread) where target_thread is not null and state in ('active', 'paused')`,
+    // What is over, for whoever forgets it.
+    `create index schedules_over on schedules (ended_at) where ended_at is not null`,
     // How many follow-ups a thread asked for lately, and which of a run still waits.
     `create index schedules_of_owner on schedules (owner_thread, created_at) where owner_thread is not null`,
 
