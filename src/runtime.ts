@@ -9,9 +9,10 @@ import type { LoadedConfig } from './config/load.ts'
 import type { Tool } from './loop/ports.ts'
 import type { AnyAgent, LiveEvent } from './workers/execute-agent.ts'
 import { homePaths, readWindowUrl } from './workers/home.ts'
-import { openChannels } from './notify/open.ts'
-import { openAgents } from './workers/open-agents.ts'
+import { openChannels, openSigner } from './notify/open.ts'
+import { openAllAgents } from './workers/open-agents.ts'
 import { refuseOlderBackup, rememberSeen } from './workers/restored.ts'
+import { isOwnAgent } from './workers/webhook-agent.ts'
 import { registerThisProcess } from './workers/worker.ts'
 import type { Worker, WorkerOptions } from './workers/worker.ts'
 import { McpServers } from './tools/mcp/servers.ts'
@@ -46,6 +47,8 @@ export interface Runtime {
   readonly config: LoadedConfig | undefined
   /** An agent's own tools; those of MCP servers are known only once the servers were asked. */
   toolsOf(agent: string): ReadonlyMap<string, Tool> | undefined
+  /** One tool of an agent; of an MCP server as a person has accepted it. */
+  toolOf(agent: string, tool: string): Promise<Tool | undefined>
   /** Makes this process a worker of the given kind. */
   registerWorker(kind: WorkerOptions['kind'], own: OwnWorkerOptions): Promise<Worker>
   /** Tells what the agents of this process say and do, as it happens; the store has what must not be missed. */
@@ -75,12 +78,12 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
   const definitions = config?.mcpServers ?? new Map<string, never>()
   const servers = new McpServers({ definitions, clock, random, warn, place, folder: homePaths(home).mcpServers })
   const ports = { store, clock, random, warn, place, backlog, servers }
-  const agents = config === undefined ? new Map<string, AnyAgent>() : openAgents(config, ports)
+  const agents = openAllAgents(config, ports)
   const wakes = { commands: config?.wake ?? new Map<string, never>(), env: place.env }
-  const notifies = () => ({
-    channels: openChannels(config?.notify ?? [], clock, options.environment ?? {}),
-    window: () => readWindowUrl(home),
-  })
+  const notifies = () => {
+    openSigner(config?.webhookSecret, clock, place.env)
+    return { channels: openChannels(config?.notify ?? [], clock, place.env), window: () => readWindowUrl(home) }
+  }
   const watchers = new Set<(event: LiveEvent) => void>()
   const live = (event: LiveEvent) => {
     for (const watcher of watchers) watcher(event)
@@ -92,12 +95,9 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     random,
     leaseMs,
     backlog,
-    agents: [...agents.keys()],
+    agents: [...agents.keys()].filter((name) => !isOwnAgent(name)),
     config,
-    toolsOf: (name) => {
-      const agent = agents.get(name)
-      return agent !== undefined && 'tools' in agent ? agent.tools : undefined
-    },
+    ...toolsIn(agents),
     registerWorker: (kind, own) => {
       if (kind === 'daemon') void servers.endLeftovers()
       return registerThisProcess({
@@ -113,6 +113,7 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
         live,
         graceMs: LIMITS.graceMs,
         ...(kind === 'daemon' ? { wakes, notifies: notifies() } : {}),
+        ...(config?.occurrencesKeptMs === undefined ? {} : { occurrencesKeptMs: config.occurrencesKeptMs }),
         ...own,
       })
     },
@@ -124,6 +125,20 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
       await servers.close()
       await rememberSeen(home, store).catch((error: unknown) => warn(describeError(error)))
       await store.close()
+    },
+  }
+}
+
+const toolsIn = (agents: ReadonlyMap<string, AnyAgent>): Pick<Runtime, 'toolsOf' | 'toolOf'> => {
+  const withTools = (name: string) => {
+    const agent = agents.get(name)
+    return agent !== undefined && 'tools' in agent ? agent : undefined
+  }
+  return {
+    toolsOf: (name) => withTools(name)?.tools,
+    toolOf: async (name, tool) => {
+      const agent = withTools(name)
+      return agent?.tools.get(tool) ?? agent?.acceptedTool?.(tool)
     },
   }
 }

@@ -1,6 +1,7 @@
 import { record } from '../events/event.ts'
 import { holdRun, resumeDecided } from '../runs/park.ts'
 import { findRun, isTerminal } from '../runs/run.ts'
+import { lostOwners, stopWorker } from '../runs/worker.ts'
 import { now, sql } from '../store/sql.ts'
 import { all, first, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
@@ -12,7 +13,7 @@ import { recordSettled } from './propose.ts'
 export const openDoubts = single((limit: number) =>
   all(
     actionRow,
-    sql`select * from actions where state = 'in_doubt' and given_up is null order by created_at, id limit ${limit}`,
+    sql`select * from actions where state = 'in_doubt' and given_up is null order by created_at, entry_seq, ordinal limit ${limit}`,
   ),
 )
 
@@ -20,8 +21,8 @@ export const openDoubts = single((limit: number) =>
 export type Resolution = { readonly by: string; readonly why?: string } & (
   | { readonly kind: 'happened'; readonly result?: unknown }
   | { readonly kind: 'did-not-happen' }
-  /** It did not happen, and is to be done now. */
-  | { readonly kind: 'run-again' }
+  /** It did not happen, and is to be done now. `deadHost`: who had begun it there is dead, although nobody can look. */
+  | { readonly kind: 'run-again'; readonly deadHost?: string }
   /** Nobody will ever know: the agent is told so and goes on. */
   | { readonly kind: 'give-up' }
 )
@@ -31,6 +32,8 @@ export type Resolved =
   | { readonly kind: 'not-in-doubt'; readonly action: Action }
   /** Its run has ended: nobody is there to do it again. */
   | { readonly kind: 'run-ended'; readonly action: Action }
+  /** Nobody on that machine had begun it; these had. */
+  | { readonly kind: 'other-hosts'; readonly hosts: readonly string[] }
   | { readonly kind: 'unknown' }
 
 /** A person settles a doubt. Its run, if it waits for that, goes on at once. */
@@ -42,11 +45,18 @@ export function* resolveDoubt(id: Action['id'], resolution: Resolution): Transit
   const run = yield* findRun.single(action.runId)
   if (resolution.kind === 'run-again' && (run === undefined || isTerminal(run.state)))
     return { kind: 'run-ended', action }
+  const deadHost = resolution.kind === 'run-again' ? resolution.deadHost : undefined
+  const lost = deadHost === undefined ? [] : yield* lostOwners.single(action.runId)
+  const dead = lost.filter(({ identity }) => identity.host === deadHost)
+  if (deadHost !== undefined && dead.length === 0)
+    return { kind: 'other-hosts', hosts: [...new Set(lost.map(({ identity }) => identity.host))] }
   const resolved = yield* write(action, resolution)
   if (resolved === undefined) return { kind: 'not-in-doubt', action: (yield* findAction.single(id)) ?? action }
   const { threadId, runId } = resolved
   const why = resolution.why === undefined ? {} : { why: resolution.why }
-  const data = { actionId: id, resolution: resolution.kind, by: resolution.by, ...why }
+  for (const { id: worker } of dead) yield* stopWorker.single(worker)
+  const said = { ...why, ...(deadHost === undefined ? {} : { deadHost }) }
+  const data = { actionId: id, resolution: resolution.kind, by: resolution.by, ...said }
   yield* record({ type: 'doubt.resolved', threadId, runId, data })
   if (resolved.state === 'done' || resolved.state === 'failed') yield* recordSettled(resolved)
   yield* resumeDecided(runId)

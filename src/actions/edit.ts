@@ -25,6 +25,8 @@ export interface Edit {
     readonly input: unknown
     readonly signature: string
     readonly version: string
+    /** Another input may have another effect. */
+    readonly effect: Action['effect']
   }
   readonly expiresInMs?: number
 }
@@ -104,7 +106,7 @@ const ordinalRow = row({ ordinal: integer })
 
 /** Behind the others of its reply: where the model finds its result is for who reads them, by `answersOf`. */
 function* proposeInstead(original: Action, edit: Edit): Transition<Action> {
-  const { runId, threadId, entrySeq, callId, tool, effect, repeats } = original
+  const { runId, threadId, entrySeq, callId, tool, repeats } = original
   const { ordinal } = yield* one(
     ordinalRow,
     sql`select max(ordinal) + 1 as ordinal from actions where entry_seq = ${entrySeq}`,
@@ -115,7 +117,6 @@ function* proposeInstead(original: Action, edit: Edit): Transition<Action> {
       ...edit.action,
       callId,
       tool,
-      effect,
       repeats,
       verdict: { kind: 'ask', by: `${edit.by} changed the call`, via: 'default' },
       afresh: true,

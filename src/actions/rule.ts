@@ -60,9 +60,20 @@ export function* removeRule(id: string, by: string): Transition<StoredRule | und
 }
 
 /** Tools whose arguments say too little about what happens: they interpret a text, wrap another program, fetch something. */
-const OPAQUE = /^(shell|parallel_shell|delegate|http_get|http_send)$/
-const INTERPRETERS =
-  /(^|\/)(sh|bash|zsh|dash|fish|ksh|node|bun|deno|python[\d.]*|perl|ruby|php|lua|awk|sed|env|xargs|sudo|doas|nohup|timeout|time|nice|ssh|docker|podman|curl|wget|npx|npm|pnpm|yarn|uvx|eval|find)$/
+const OPAQUE = /^(shell|parallel_shell|delegate|manage_jobs|http_get|http_send)$/
+const INTERPRETERS = [
+  'sh|bash|zsh|dash|fish|ksh|busybox|pwsh|powershell|cmd|node|bun|deno|python[\\d.]*|perl|ruby|php|lua|tclsh|osascript|awk|sed|eval|make',
+  'env|xargs|sudo|su|doas|nohup|timeout|time|nice|setsid|stdbuf|chroot|unshare|strace|watch|find|ssh|docker|podman|kubectl',
+  'curl|wget|scp|rsync|nc|socat|npx|npm|pnpm|yarn|uvx|pip[\\d.]*',
+]
+/** A word that is one, or the first word of a command line that begins with one. */
+const INTERPRETER = new RegExp(`^\\s*(?:\\S*[/\\\\])?(?:${INTERPRETERS.join('|')})(?:\\.exe)?(?:\\s|$)`)
+
+/** Every text in it, however deep. */
+const textsIn = (value: unknown): string[] => {
+  if (typeof value === 'string') return [value]
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : []
+}
 
 export type Narrowest = { readonly rule: PolicyRule } | { readonly refused: string }
 
@@ -75,10 +86,7 @@ export function narrowestRule(action: Action, agent: string): Narrowest {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) {
     return { refused: 'its arguments are not named, so no rule describes them exactly' }
   }
-  const words = Object.values(input)
-    .flat()
-    .filter((value) => typeof value === 'string')
-  const interpreter = words.find((word) => INTERPRETERS.test(word))
+  const interpreter = textsIn(input).find((words) => INTERPRETER.test(words))
   if (interpreter !== undefined) {
     return { refused: `one of its arguments is ${JSON.stringify(interpreter)}, which does whatever the others say` }
   }

@@ -1,9 +1,10 @@
 import type { ActionId } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
 import { row, text } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
 import type { Sql } from '../store/sql.ts'
-import { first, one } from '../store/transition.ts'
+import { first, one, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { actionRow, findAction } from './action.ts'
 import type { Action } from './action.ts'
@@ -46,14 +47,17 @@ export function* takeMark(action: Action, agent: string, window: OnceWindow): Tr
   const [scope, { id, signature }] = [scopeOf(action, agent, window), action]
   const held = yield* one(
     markRow,
-    sql`insert into once_marks (scope, signature, action_id) values (${scope}, ${signature}, ${id})
-      on conflict (scope, signature) do update set action_id = once_marks.action_id returning action_id`,
+    sql`insert into once_marks (scope, signature, action_id, ends_at)
+      values (${scope}, ${signature}, ${id}, ${now} + ${window.withinMs})
+      on conflict (scope, signature) do update set
+        ends_at = case when once_marks.action_id = excluded.action_id then excluded.ends_at else once_marks.ends_at end
+      returning action_id`,
   )
   if (held.actionId === id) return { kind: 'mine' }
   const released = yield* findInWindow(action, agent, window)
   const taken = yield* first(
     markRow,
-    sql`update once_marks set action_id = ${id}
+    sql`update once_marks set action_id = ${id}, ends_at = ${now} + ${window.withinMs}
       where scope = ${scope} and signature = ${signature} and action_id = ${held.actionId}
         and not exists (select 1 from actions a where a.id = once_marks.action_id and a.again is null and ${stillCounts(window)})
       returning action_id`,
@@ -68,6 +72,18 @@ function* markedAction(scope: string, signature: string): Transition<Action> {
     sql`select a.* from once_marks m join actions a on a.id = m.action_id
       where m.scope = ${scope} and m.signature = ${signature}`,
   )
+}
+
+/**
+ * Forgets whose turn it was, long after the window was over: one that is made longer in the configuration still finds what
+ * was done lately. Asked again at the row itself: who takes an old mark over meanwhile keeps it.
+ */
+export function* forgetMarks(limit: number): Transition<number> {
+  const isOver = sql`ends_at <= ${now} - ${LIMITS.messagesKeptMs}`
+  return yield* run(sql`delete from once_marks where ${isOver} and (scope, signature) in (
+    select m.scope, m.signature from once_marks m where ${isOver}
+      and not exists (select 1 from actions a where a.id = m.action_id and a.state = 'started')
+    order by m.ends_at limit ${limit})`)
 }
 
 /** For the statement that begins an action: nobody has taken the mark from it meanwhile. */

@@ -65,7 +65,7 @@ test('three racing processes never tear a file [R7]', async () => {
   await writeFileAtomic(path, 'x'.repeat(100_000))
   const program = `
     import { writeFileAtomic } from ${JSON.stringify(new URL('./files.ts', import.meta.url).href)}
-    for (let n = 0; n < 100; n += 1) await writeFileAtomic(process.argv[2], process.argv[1].repeat(100_000))`
+    for (let n = 0; n < 50; n += 1) await writeFileAtomic(process.argv[2], process.argv[1].repeat(100_000))`
   const write = (letter: string) =>
     promisify(execFile)(process.execPath, ['--input-type=module-typescript', '-e', program, letter, path])
   const state = { writing: true }

@@ -80,6 +80,12 @@ export const LIMITS = {
   /** Bounds of the delay that an agent may ask for. */
   followupLeastMs: 60_000,
   followupMostMs: 86_400_000,
+  /** An instant that is further ahead than a year is a typing mistake. */
+  followupFarMs: 366 * 86_400_000,
+  /** Jobs of one thread that are not over: as many as a person can look through; a model that makes more goes in circles. */
+  jobsAThread: 20,
+  /** An agent's job may come once a minute at most: each of its turns costs money. */
+  jobEveryLeastMs: 60_000,
   /** What was settled is kept this long. */
   occurrencesKeptMs: 90 * 86_400_000,
 
@@ -176,6 +182,11 @@ export const LIMITS = {
   /** Waking one session: a command of the user's, and as a part of it the typing at a terminal's prompt. */
   wakeMs: 5_000,
   wakeTypingMs: 3_000,
+  /** Who waits beside an idle session hears of commits; this often it looks whether its client still lives. */
+  waiterLookMs: 10_000,
+  /** So long an open dialog of a client can be answered from elsewhere. Its hook has to be allowed a little more. */
+  permissionHeldMs: 10 * 60_000,
+  permissionLookMs: 5_000,
   /** A session that was woken and did not stir is woken again after this. */
   wakeAgainMs: 60_000,
   /** What a completion tells the parent of a run's output; the rest stays with the run. 32 KiB bounds a message. */

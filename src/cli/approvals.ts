@@ -6,7 +6,7 @@ import type { Answer, Decided } from '../actions/decide.ts'
 import { askedMatters, viewAsked } from '../actions/desk.ts'
 import type { AskedMatter } from '../actions/desk.ts'
 import { describeRule } from '../actions/policy-check.ts'
-import { narrowestRule } from '../actions/rule.ts'
+import { alwaysRule, taken } from '../actions/verdict.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
 import { editCall } from './approvals-edit.ts'
@@ -119,7 +119,8 @@ const answerOf = ({ approval }: AskedMatter, { digest = approval.digest, note }:
 })
 
 async function report(context: Context, matter: AskedMatter, decided: Decided, rule?: string): Promise<number> {
-  const { approval } = taken(matter, decided)
+  const { id } = matter.approval
+  const { approval } = taken(matter.approval, decided, `\`holdfast approvals show ${id}\``)
   const after = viewAsked({ ...matter, ...decided, approval })
   context.output.result(
     rule === undefined ? after : { ...after, ruleId: rule },
@@ -129,43 +130,22 @@ async function report(context: Context, matter: AskedMatter, decided: Decided, r
   return EXIT.done
 }
 
-/** A lost race is said with who won it. */
-function taken({ approval }: AskedMatter, decided: Decided): Extract<Decided, { kind: 'decided' }> {
-  if (decided.kind === 'decided') return decided
-  if (decided.kind === 'changed')
-    throw new HoldfastError('approvals/changed', `${approval.id} is not what has that digest`, {
-      remedy: `\`holdfast approvals show ${approval.id}\` shows what would run`,
-    })
-  const { state, decidedBy } = decided.kind === 'unknown' ? approval : decided.approval
-  const by = decidedBy === null ? '' : `, by ${decidedBy}`
-  const how = state === 'pending' ? 'has expired' : `has been decided already: ${state}${by}`
-  throw new HoldfastError('approvals/too-late', `${approval.id} ${how}`, { remedy: 'nothing was changed' })
-}
-
 async function always(context: Context, given: string, flags: DecisionFlags): Promise<number> {
   refuseInsideRun(context)
   const { runtime, output } = context
   const matter = await theApproval(runtime.store, given)
-  const { action, run, approval } = matter
-  const narrow = narrowestRule(action, run.agent)
-  if ('refused' in narrow) {
-    throw new HoldfastError('approvals/no-rule', `there can be no rule for this: ${narrow.refused}`, {
-      remedy: `\`holdfast approvals approve ${approval.id}\` allows it this once`,
-    })
-  }
-  const sentence = describeRule(narrow.rule)
+  const { approval } = matter
+  const rule = alwaysRule(matter, decider().by, `\`holdfast approvals approve ${approval.id}\``)
+  const sentence = describeRule(rule.rule)
   if (flags.yes !== true) output.note(`this makes a rule: ${visible(sentence)}`)
   if (flags.yes !== true && !(await isConfirmed())) {
     throw new HoldfastError('approvals/not-confirmed', `no rule was made: ${sentence}`, {
       remedy: '--yes makes it; nothing was decided so far',
     })
   }
-  const { by } = decider()
-  const id = `rule_${approval.id.slice(approval.id.indexOf('_') + 1)}`
-  const rule = { id, rule: narrow.rule, by, from: action.id }
   const decided = await runtime.store.apply(approveAlways, approval.id, answerOf(matter, flags), rule)
-  if (decided.kind === 'decided') output.note(`from now on: ${visible(sentence)} (${id})`)
-  return report(context, matter, decided, id)
+  if (decided.kind === 'decided') output.note(`from now on: ${visible(sentence)} (${rule.id})`)
+  return report(context, matter, decided, rule.id)
 }
 
 const isConfirmed = async () => hasTerminal() && ['y', 'yes'].includes((await askLine('make it? [y/N] ')) ?? '')
@@ -176,18 +156,33 @@ async function desk(context: Context): Promise<number> {
   refuseInsideRun(context)
   const { store } = context.runtime
   const left = new Set<string>()
+  const seen = new Set<number>()
   for (;;) {
     // Read again each time: what somebody else has decided meanwhile is not asked for.
     const matters = (await store.read(askedMatters, LIMITS.page)).filter(({ approval }) => !left.has(approval.id))
     const [matter] = matters
     if (matter === undefined) break
     left.add(matter.approval.id)
+    introduce(matters, matter.action.entrySeq, seen)
     process.stderr.write(`\n${describeAsked(matter)}\n\n`)
     if ((await decideHere(context, matter, matters.length - 1)) === 'quit') break
   }
   const still = (await store.read(askedMatters, LIMITS.page)).length
   process.stdout.write(still === 0 ? 'nothing waits for a decision\n' : `still waiting: ${still}\n`)
   return EXIT.done
+}
+
+/** What a model asked for in one reply is seen together before the first of it is decided. */
+function introduce(matters: readonly AskedMatter[], reply: number, seen: Set<number>): void {
+  const together = matters.filter(({ action }) => action.entrySeq === reply)
+  if (together.length > 1 && !seen.has(reply)) process.stderr.write(`\n${overview(together)}\n`)
+  seen.add(reply)
+}
+
+function overview(matters: readonly AskedMatter[]): string {
+  const lines = matters.map(({ approval, action }) => [approval.id, action.tool, brief(action.input)])
+  const title = `${matters.length} calls of one reply wait; each is decided by itself:`
+  return [title, table(['APPROVAL', 'TOOL', 'INPUT'], lines)].join('\n')
 }
 
 const KEYS: Readonly<Record<string, Answer['kind'] | 'always' | 'quit' | 'later'>> = {

@@ -1,11 +1,12 @@
 import type { Command } from 'commander'
 
 import { doubtfulMatters, viewDoubt } from '../actions/desk.ts'
-import type { Matter } from '../actions/desk.ts'
 import { resolveDoubt } from '../actions/doubt.ts'
-import type { Resolution, Resolved } from '../actions/doubt.ts'
+import type { Resolution } from '../actions/doubt.ts'
+import { resolved } from '../actions/verdict.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
+import { thisPlace } from '../processes/identity.ts'
 import { brief } from './approvals.ts'
 import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
@@ -21,6 +22,7 @@ interface ResolveFlags {
   readonly result?: string
   readonly didNotHappen?: boolean
   readonly runAgain?: boolean
+  readonly deadHost?: string
   readonly giveUp?: boolean
   readonly why?: string
 }
@@ -46,6 +48,10 @@ export function addDoubts(program: Command, setExit: SetExit): void {
     .option('--result <json>', 'with --happened: what it came to, for the agent')
     .option('--did-not-happen', 'it did not happen, and the agent is told so')
     .option('--run-again', 'with --did-not-happen: do it now')
+    .option(
+      '--dead-host <host>',
+      'with --run-again: who had begun it on that machine is dead; you have made sure of that',
+    )
     .option('--give-up', 'nobody will ever know: the agent is told that and goes on')
     .option('--why <text>', 'how you know, for the record')
     .action(async (id: string, flags: ResolveFlags, command: Command) => {
@@ -81,37 +87,25 @@ async function resolve(context: Context, given: string, flags: ResolveFlags): Pr
   refuseInsideRun(context)
   const matter = await theDoubt(context.runtime.store, given)
   const { id } = matter.action
-  const action = settled(id, await context.runtime.store.apply(resolveDoubt, id, resolution))
+  const action = resolved(id, await context.runtime.store.apply(resolveDoubt, id, resolution))
   const state = action.givenUp === null ? action.state : 'in_doubt, given up'
   context.output.result(viewDoubt({ ...matter, action }), () => `${id} ${state}`)
   await noteIfNobodyWorks(context)
   return EXIT.done
 }
 
-function settled(id: string, resolved: Resolved): Matter['action'] {
-  if (resolved.kind === 'resolved') return resolved.action
-  if (resolved.kind === 'run-ended')
-    throw new HoldfastError('doubts/run-ended', `the run of ${id} has ended: nobody is there to do it again`, {
-      remedy: 'say --happened, --did-not-happen or --give-up, for the record',
-    })
-  const how = resolved.kind === 'unknown' ? 'is gone' : `is not in doubt any more: ${stateOf(resolved.action)}`
-  throw new HoldfastError('doubts/not-in-doubt', `${id} ${how}`, { remedy: 'nothing was changed' })
-}
-
-const stateOf = ({ state, settledBy, givenUp }: Matter['action']) => {
-  if (givenUp !== null) return `given up by ${givenUp}`
-  return settledBy === null ? state : `${state}, settled by ${settledBy}`
-}
-
 /** One of the three, and what belongs to it. */
-function resolutionOf({ happened, result, didNotHappen, runAgain, giveUp, why }: ResolveFlags): Resolution {
+function resolutionOf({ happened, result, didNotHappen, runAgain, deadHost, giveUp, why }: ResolveFlags): Resolution {
   const said = [happened, didNotHappen, giveUp].filter((flag) => flag === true).length
   if (said !== 1) throw wrong('it is not clear what became of it', 'say --happened, --did-not-happen or --give-up')
   if (result !== undefined && happened !== true) throw wrong('--result is for --happened', 'leave it out')
   if (runAgain === true && didNotHappen !== true) throw wrong('--run-again is for --did-not-happen', 'say both')
+  if (deadHost !== undefined && runAgain !== true) throw wrong('--dead-host is for --run-again', 'leave it out')
+  if (deadHost === thisPlace().host) throw wrong('that is this machine, where processes are looked at', 'leave it out')
   const who = { by: decider().by, ...(why === undefined ? {} : { why }) }
   if (giveUp === true) return { kind: 'give-up', ...who }
-  if (happened !== true) return { kind: runAgain === true ? 'run-again' : 'did-not-happen', ...who }
+  if (runAgain === true) return { kind: 'run-again', ...who, ...(deadHost === undefined ? {} : { deadHost }) }
+  if (happened !== true) return { kind: 'did-not-happen', ...who }
   return { kind: 'happened', ...who, ...(result === undefined ? {} : { result: parsed(result) }) }
 }
 

@@ -15,7 +15,7 @@ export function makeOutput(json: boolean): Output {
   return {
     json,
     result(value, human) {
-      const text = json ? jsonText(value, 2) : human()
+      const text = json ? jsonText(value, 2) : visible(human())
       if (text !== '') process.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
     },
     note: (text) => void process.stderr.write(`holdfast: ${visible(text)}\n`),
@@ -24,7 +24,7 @@ export function makeOutput(json: boolean): Output {
 
 /** Progress is for eyes: without a terminal nobody watches. */
 export function progress(text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`holdfast: ${text}\n`)
+  if (process.stderr.isTTY) process.stderr.write(`holdfast: ${visible(text)}\n`)
 }
 
 /** Columns as wide as their widest cell; the last one is not padded. */

@@ -1,22 +1,13 @@
-import { userInfo } from 'node:os'
 import { createInterface } from 'node:readline/promises'
 
-import { HoldfastError } from '../base/errors.ts'
+import { insideRun } from '../actions/verdict.ts'
+import { thisUser } from '../base/user.ts'
 import { judgeProcess } from '../processes/identity.ts'
 import { liveDaemons } from '../runs/worker.ts'
 import type { Context } from './context.ts'
 
 /** Who decides here, for the record. */
-export const decider = () => ({ by: `${userName()} (process ${process.pid})`, via: 'command line' })
-
-/** A container may have a user without a name. */
-function userName(): string {
-  try {
-    return userInfo().username
-  } catch {
-    return `user ${process.getuid?.() ?? 'unknown'}`
-  }
-}
+export const decider = () => ({ by: thisUser(), via: 'command line' })
 
 /**
  * What an agent's own process says is nobody's decision. A guard-rail, not a wall: who may open the database can write it
@@ -25,9 +16,7 @@ function userName(): string {
 export function refuseInsideRun({ environment }: Pick<Context, 'environment'>): void {
   const { run } = environment
   if (run === undefined) return
-  throw new HoldfastError('decisions/inside-run', `this process was started by ${run}, and a run decides nothing`, {
-    remedy: 'decide from a terminal of your own',
-  })
+  throw insideRun(`this process was started by ${run}`)
 }
 
 export const hasTerminal = () => process.stdin.isTTY && process.stderr.isTTY

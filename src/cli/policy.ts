@@ -6,6 +6,7 @@ import { judge, matches } from '../actions/policy.ts'
 import type { Judged, PolicyRule, Verdict } from '../actions/policy.ts'
 import { removeRule, rulesInForce, storedRules } from '../actions/rule.ts'
 import { HoldfastError } from '../base/errors.ts'
+import { effectOfCall } from '../loop/reply.ts'
 import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
 import { EXIT } from './exit-code.ts'
@@ -108,7 +109,7 @@ function unusedTools({ runtime }: Context) {
 }
 
 async function explain(context: Context, flags: ExplainFlags): Promise<number> {
-  const action = judgedOf(context, flags)
+  const action = await judgedOf(context, flags)
   const rules = await allRules(context)
   const verdict = judge(rules, action)
   const matching = rules
@@ -136,27 +137,28 @@ const overruled = ({ rule, name }: { rule: PolicyRule; name: string }) =>
   `  it also matches ${name}: ${describeRule(rule)}`
 
 /** With the input as the tool would get it: its defaults filled in. */
-function judgedOf(
+async function judgedOf(
   { runtime, output }: Context,
   { agent, tool: name, input: given = '{}', thread, effect }: ExplainFlags,
-): Judged {
+): Promise<Judged> {
   if (!runtime.agents.includes(agent)) {
     const remedy = runtime.agents.length === 0 ? 'no agents are configured' : `there are ${runtime.agents.join(', ')}`
     throw new HoldfastError('not-found/agent', `there is no agent "${agent}"`, { remedy })
   }
   if (effect !== undefined && effect !== 'read' && effect !== 'write')
     throw new HoldfastError('usage/effect', `"${effect}" is no effect`, { remedy: 'it is read or write' })
-  const tool = runtime.toolsOf(agent)?.get(name)
+  const tool = await runtime.toolOf(agent, name)
   const input = parsed(given)
   const checked = tool?.validate(input)
   if (tool === undefined)
     output.note(`${agent} has no tool ${name} of its own; it is looked at as a ${effect ?? 'write'}`)
   if (checked !== undefined && 'error' in checked) output.note(`the tool would refuse this input: ${checked.error}`)
+  const judged = checked !== undefined && 'input' in checked ? checked.input : input
   return {
     agent,
     tool: name,
-    effect: tool?.effect ?? effect ?? 'write',
-    input: checked !== undefined && 'input' in checked ? checked.input : input,
+    effect: tool === undefined ? (effect === 'read' ? 'read' : 'write') : effectOfCall(tool, judged),
+    input: judged,
     ...(thread === undefined ? {} : { thread }),
   }
 }

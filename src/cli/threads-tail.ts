@@ -4,7 +4,7 @@ import { viewEvent } from '../runs/view.ts'
 import { familyEvents } from '../sessions/tree.ts'
 import type { Context } from './context.ts'
 import { EXIT } from './exit-code.ts'
-import { visible } from './output.ts'
+import { jsonText, visible } from './output.ts'
 import { threadOrSelf } from './self.ts'
 import { nextChange } from './wait.ts'
 
@@ -25,8 +25,7 @@ export async function tail(context: Context, given: string, flags: TailFlags): P
   for (let after = flags.after; !reader.signal.aborted;) {
     const changed = nextChange(runtime, LIMITS.changePollMs * 2)
     const { events, seq } = await runtime.store.read(familyEvents, id, flags.children === true, after, PAGE)
-    for (const event of events)
-      process.stdout.write(`${output.json ? JSON.stringify(viewEvent(event)) : lineOf(event)}\n`)
+    for (const event of events) process.stdout.write(`${output.json ? jsonText(viewEvent(event)) : lineOf(event)}\n`)
     after = seq
     if (events.length === PAGE) changed.forget()
     else if (!flags.follow) return (changed.forget(), EXIT.done)

@@ -2,7 +2,7 @@ import type { PolicyRule } from '../actions/policy.ts'
 import type { HoldfastError } from '../base/errors.ts'
 import type { ModelPrice } from '../loop/ports.ts'
 import type { ChannelConfig } from '../notify/open.ts'
-import { expandToolName } from '../tools/built-in-names.ts'
+import { expandToolName, toolsNamed } from '../tools/built-in-names.ts'
 import type { McpServerDefinition } from '../tools/mcp/definition.ts'
 import { readSelection } from '../tools/mcp/definition.ts'
 import { modelToolName, serverPrefix } from '../tools/mcp/names.ts'
@@ -21,6 +21,7 @@ import type { Complain, Problem, Source } from './problem.ts'
 import { readCount, readDuration, readList, readNamed, readRecord } from './read.ts'
 import { readPrice } from './limits.ts'
 import { readWake } from './wake.ts'
+import { readWebhookSecret } from './webhooks.ts'
 import { readTool } from './tool.ts'
 import type { ToolConfig } from './tool.ts'
 
@@ -38,6 +39,10 @@ export interface Config {
   readonly wake?: ReadonlyMap<string, readonly [string, ...string[]]>
   /** How people outside are told what needs them. */
   readonly notify?: readonly ChannelConfig[]
+  /** How long the ledger of schedules keeps what was settled. */
+  readonly occurrencesKeptMs?: number
+  /** What the webhooks of schedules are signed with: `${NAME}` of a variable. */
+  readonly webhookSecret?: string
   /** How long a person has to answer whether an action may be done. */
   readonly approvalMs?: number
   readonly leaseMs?: number
@@ -88,7 +93,21 @@ export function readConfig(value: unknown, name: string, source?: Source): Confi
 function readRoot(value: unknown, complain: Complain): Config {
   const root = readRecord(
     value,
-    ['agents', 'tools', 'mcpServers', 'policy', 'prices', 'http', 'wake', 'notify', 'approvals', 'lease', 'capacity'],
+    [
+      'agents',
+      'tools',
+      'mcpServers',
+      'policy',
+      'prices',
+      'http',
+      'wake',
+      'notify',
+      'webhooks',
+      'approvals',
+      'retention',
+      'lease',
+      'capacity',
+    ],
     [],
     complain,
   )
@@ -100,7 +119,10 @@ function readRoot(value: unknown, complain: Complain): Config {
   const http = root['http'] === undefined ? undefined : readHttpConfig(root['http'], ['http'], complain)
   const wake = root['wake'] === undefined ? undefined : readWake(root['wake'], ['wake'], complain)
   const notify = readList(root['notify'] ?? [], ['notify'], complain, readChannel)
+  const webhooks = root['webhooks']
+  const webhookSecret = webhooks === undefined ? undefined : readWebhookSecret(webhooks, ['webhooks'], complain)
   const approvalMs = root['approvals'] === undefined ? undefined : readApprovals(root['approvals'], complain)
+  const keptMs = root['retention'] === undefined ? undefined : readRetention(root['retention'], complain)
   const leaseMs = root['lease'] === undefined ? undefined : readDuration(root['lease'], ['lease'], complain)
   // Names are looked up in what was written, so that a tool with a mistake in it is not also said to be missing.
   const [agentNames, toolNames, servers] = [keys(root['agents']), keys(root['tools']), keys(root['mcpServers'])]
@@ -116,7 +138,9 @@ function readRoot(value: unknown, complain: Complain): Config {
     ...(http === undefined ? {} : { http }),
     ...(wake === undefined ? {} : { wake }),
     ...(notify.length === 0 ? {} : { notify }),
+    ...(webhookSecret === undefined ? {} : { webhookSecret }),
     ...(approvalMs === undefined ? {} : { approvalMs }),
+    ...(keptMs === undefined ? {} : { occurrencesKeptMs: keptMs }),
     ...(leaseMs === undefined ? {} : { leaseMs }),
     ...readCapacity(root['capacity'] ?? {}, complain),
   }
@@ -126,7 +150,7 @@ const keys = (value: unknown): string[] =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.keys(value) : []
 
 const withTools = (agent: AgentConfig): AgentConfig =>
-  agent.kind === 'model' ? { ...agent, tools: [...new Set(agent.tools.flatMap(expandToolName))] } : agent
+  agent.kind === 'model' ? { ...agent, tools: [...new Set(agent.tools.flatMap(toolsNamed))] } : agent
 
 function perTool(rule: PolicyRule): PolicyRule[] {
   if (rule.tool === undefined) return [rule]
@@ -139,6 +163,11 @@ function perTool(rule: PolicyRule): PolicyRule[] {
 function readApprovals(value: unknown, complain: Complain): number | undefined {
   const { expire } = readRecord(value, ['expire'], ['approvals'], complain)
   return expire === undefined ? undefined : readDuration(expire, ['approvals', 'expire'], complain)
+}
+
+function readRetention(value: unknown, complain: Complain): number | undefined {
+  const { occurrences } = readRecord(value, ['occurrences'], ['retention'], complain)
+  return occurrences === undefined ? undefined : readDuration(occurrences, ['retention', 'occurrences'], complain)
 }
 
 function readCapacity(value: unknown, complain: Complain): Pick<Config, 'capacity' | 'backlog'> {

@@ -21,6 +21,7 @@ test('servers are read in the form that people know, with what an operator may a
     timeout: '1m',
     effects: { read_file: 'read' },
     repeat: { write_file: 'each' },
+    once: { mkdir: { per: 'agent', within: '24h' } },
     identity: { write_file: ['path'] },
     idempotent: ['mkdir'],
   }
@@ -34,6 +35,7 @@ test('servers are read in the form that people know, with what an operator may a
     env: FILES.env,
     cwd: 'sub',
     ...rules,
+    once: { mkdir: { per: 'agent', withinMs: 86_400_000 } },
     timeout: undefined,
     timeoutMs: 60_000,
   })
@@ -49,6 +51,14 @@ test.each([
   [{ files: { command: 'x', env: { A: 1 } } }, '"mcpServers.files.env.A" must be a text'],
   [{ files: { command: 'x', effects: { a: 'reads' } } }, '"mcpServers.files.effects.a" must be "read" or "write"'],
   [{ files: { type: 'sse', url: 'https://e/' } }, '"mcpServers.files.type" must be "stdio" or "http"'],
+  [
+    { files: { command: 'x', effects: { a: 'read' }, once: { a: { per: 'agent', within: '1d' } } } },
+    '"mcpServers.files.once.a" is for writes with "repeat": "once"',
+  ],
+  [
+    { files: { command: 'x', once: { a: { per: 'world', within: '1d' } } } },
+    '"mcpServers.files.once.a.per" must be "thread" or "agent"',
+  ],
   [{ a__b: FILES }, '"mcpServers.a__b" cannot be the name of an MCP server'],
   [{ a_: FILES }, '"mcpServers.a_" cannot be the name of an MCP server'],
 ])('what is wrong with a server is said, with its place', (servers, sentence) => {

@@ -2,6 +2,7 @@ import { TOOL_LIMITS } from '../tools/limits.ts'
 import type { McpServerDefinition, McpServerRules } from '../tools/mcp/definition.ts'
 import { SERVER_NAME, serverPrefix } from '../tools/mcp/names.ts'
 import type { Path } from './json-text.ts'
+import { readOnce } from './once.ts'
 import type { Complain } from './problem.ts'
 import { readDuration, readList, readNamed, readOneOf, readRecord, readText } from './read.ts'
 import type { JsonRecord, Reader } from './read.ts'
@@ -10,7 +11,7 @@ import type { JsonRecord, Reader } from './read.ts'
 
 const STDIO_KEYS = ['command', 'args', 'env', 'cwd']
 const HTTP_KEYS = ['url', 'headers']
-const RULES = ['timeout', 'effects', 'repeat', 'identity', 'idempotent']
+const RULES = ['timeout', 'effects', 'repeat', 'once', 'identity', 'idempotent']
 
 export const readMcpServer: Reader<McpServerDefinition> = (value, path, complain) => {
   if (!SERVER_NAME.test(String(path.at(-1)))) {
@@ -88,12 +89,21 @@ function readRules(server: JsonRecord, path: Path, complain: Complain): McpServe
   const byTool = <T>(key: string, read: Reader<T>): Readonly<Record<string, T>> =>
     Object.fromEntries(readNamed(server[key] ?? {}, [...path, key], complain, read))
   const timeout = server['timeout']
+  const [effects, repeat] = [
+    byTool('effects', readOneOf(['read', 'write'])),
+    byTool('repeat', readOneOf(['once', 'each'])),
+  ]
+  const once = byTool('once', readOnce)
+  for (const tool of Object.keys(once))
+    if (effects[tool] === 'read' || repeat[tool] === 'each')
+      complain([...path, 'once', tool], 'is for writes with "repeat": "once"', 'leave it out')
   return {
     timeoutMs:
       (timeout === undefined ? undefined : readDuration(timeout, [...path, 'timeout'], complain)) ??
       TOOL_LIMITS.backstopMs,
-    effects: byTool('effects', readOneOf(['read', 'write'])),
-    repeat: byTool('repeat', readOneOf(['once', 'each'])),
+    effects,
+    repeat,
+    once,
     identity: byTool('identity', (value, at) => readList(value, at, complain, readText)),
     idempotent: readList(server['idempotent'] ?? [], [...path, 'idempotent'], complain, readText),
   }

@@ -1,5 +1,5 @@
 import type { PolicyRule } from '../actions/policy.ts'
-import { NAMES_IN_CONFIG } from '../tools/built-in-names.ts'
+import { NAMES_IN_CONFIG, WEBHOOK_TOOL } from '../tools/built-in-names.ts'
 import { readSelection } from '../tools/mcp/definition.ts'
 import type { AgentConfig } from './agent.ts'
 import { suggest } from './problem.ts'
@@ -49,6 +49,8 @@ interface Written {
 /** Every tool and agent that is named must be there: a rule for a name with a typing mistake would protect nothing. */
 export function checkNames({ agents, policy, agentNames, toolNames, servers }: Written, complain: Complain): void {
   const tools = [...toolNames, ...NAMES_IN_CONFIG, ...servers.map((server) => `mcp:${server}`)]
+  for (const name of agentNames.filter((each) => each.startsWith('holdfast:')))
+    complain(['agents', name], 'has a name of ours', 'leave out "holdfast:"')
   for (const [name, agent] of agents) {
     if (agent.kind === 'command') continue
     for (const [index, tool] of agent.tools.entries()) {
@@ -58,7 +60,7 @@ export function checkNames({ agents, policy, agentNames, toolNames, servers }: W
   }
   for (const [index, { tool, agent }] of policy.entries()) {
     const at = (key: string) => ['policy', index, key]
-    if (tool !== undefined && !tools.includes(tool) && !isOfServer(tool, servers)) {
+    if (tool !== undefined && tool !== WEBHOOK_TOOL && !tools.includes(tool) && !isOfServer(tool, servers)) {
       complain(at('tool'), `names the tool "${tool}", which does not exist`, suggest(tool, tools))
     }
     if (agent !== undefined && !agentNames.includes(agent)) {

@@ -1,4 +1,3 @@
-import type { OnceWindow } from '../actions/window.ts'
 import { isDefinedTool } from '../define/tool.ts'
 import type { DefinedTool } from '../define/tool.ts'
 import { toolNameProblem } from '../tools/built-in-names.ts'
@@ -8,6 +7,7 @@ import { schemaProblem } from '../tools/schema.ts'
 import type { JsonSchema } from '../loop/ports.ts'
 import { findCycle } from './cycle.ts'
 import type { Path } from './json-text.ts'
+import { readOnce } from './once.ts'
 import { suggest } from './problem.ts'
 import type { Complain } from './problem.ts'
 import { readCommand, readDuration, readFlag, readList, readOneOf, readRecord, readText } from './read.ts'
@@ -29,7 +29,6 @@ const KEYS = [
 
 const EFFECTS = ['read', 'write'] as const
 const REPEATS = ['once', 'each'] as const
-const SCOPES = ['thread', 'agent'] as const
 
 type Key = (typeof KEYS)[number]
 
@@ -64,14 +63,6 @@ export const readTool: Reader<ToolConfig> = (value, path, complain) => {
   }
   if (effect === undefined || description === undefined || command === undefined) return undefined
   return { effect, description, input, command, ...rest }
-}
-
-/** `once` beyond one run. */
-const readOnce: Reader<OnceWindow> = (value, path, complain) => {
-  const once = readRecord(value, ['per', 'within'], path, complain)
-  const per = readOneOf(SCOPES)(once['per'], [...path, 'per'], complain)
-  const withinMs = readDuration(once['within'], [...path, 'within'], complain)
-  return per === undefined || withinMs === undefined ? undefined : { per, withinMs }
 }
 
 function underItsName(tool: DefinedTool, path: Path, complain: Complain): DefinedTool | undefined {

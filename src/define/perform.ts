@@ -7,6 +7,7 @@ import { TOOL_LIMITS } from '../tools/limits.ts'
 import { reasonOf } from '../tools/supervised-command.ts'
 import { readAgain } from './input.ts'
 import type { InputForm } from './input.ts'
+import { insideOf } from './inside.ts'
 import { begins, isOver, leaveIdentity } from './owner.ts'
 import { keptResult } from './result.ts'
 
@@ -118,7 +119,10 @@ async function bounded(
   const disarm = clock.after(limitMs, timedOut, { ref: true })
   const call = async (): Promise<Ended> => {
     try {
-      return { kind: 'returned', value: await work(input, stop.signal, { key, threadId, runId }) }
+      return {
+        kind: 'returned',
+        value: await insideOf(runId, () => work(input, stop.signal, { key, threadId, runId })),
+      }
     } catch (error) {
       return { kind: 'threw', error, ...(stop.signal.aborted ? { stopped: reasonOf(stop.signal) } : {}) }
     }

@@ -10,10 +10,15 @@ import { judgeProcess } from '../processes/identity.ts'
 import { liveDaemons } from '../runs/worker.ts'
 import { createRuntime as openRuntime } from '../runtime.ts'
 import type { Runtime as OpenRuntime } from '../runtime.ts'
+import type { ScheduleView as Schedule } from '../schedule/view.ts'
 import { tendRegularly } from '../workers/tend.ts'
 import type { Worker } from '../workers/worker.ts'
 import { answering, cancelWith } from './answer.ts'
 import type { Answering } from './answer.ts'
+import { openApprovals, openDoubts } from './desk.ts'
+import type { Approvals, Doubts } from './desk.ts'
+import { followUp, openSchedules } from './schedules.ts'
+import type { NewFollowUp, Schedules } from './schedules.ts'
 import { send } from './send.ts'
 import type { NewMessage, SentMessage } from './send.ts'
 
@@ -45,6 +50,14 @@ export interface Runtime {
   send(message: NewMessage): Promise<Sent>
   /** Sends, and follows what comes of it. The signal cancels the run, whoever carries it out. */
   ask(message: NewMessage & { readonly signal?: AbortSignal }): Answering
+  /** What waits for a person's yes or no. */
+  readonly approvals: Approvals
+  /** Writes that were cut off: they may or may not have happened. */
+  readonly doubts: Doubts
+  /** What comes by itself. Somebody must be there for it: this runtime, started, or a daemon. */
+  readonly schedules: Schedules
+  /** A message to a thread, after a delay or at an instant. */
+  followUp(followUp: NewFollowUp): Promise<Schedule>
   /** Gives what is under way a moment to end; what does not is taken up by the next worker. */
   close(): Promise<void>
 }
@@ -80,6 +93,9 @@ async function configOf({ agents, policy, prices, config }: RuntimeOptions): Pro
 class EmbeddedRuntime implements Runtime {
   readonly #runtime: OpenRuntime
   readonly #warn: (message: string) => void
+  readonly approvals: Approvals
+  readonly doubts: Doubts
+  readonly schedules: Schedules
   #worker: Promise<Worker> | undefined
   #stopTending = () => {}
   #closed: Promise<void> | undefined
@@ -87,6 +103,9 @@ class EmbeddedRuntime implements Runtime {
   constructor(runtime: OpenRuntime, warn: (message: string) => void) {
     this.#runtime = runtime
     this.#warn = warn
+    this.approvals = openApprovals(runtime)
+    this.doubts = openDoubts(runtime)
+    this.schedules = openSchedules(runtime)
   }
 
   async start({ workers = LIMITS.embeddedWorkers }: { readonly workers?: number } = {}): Promise<void> {
@@ -117,6 +136,10 @@ class EmbeddedRuntime implements Runtime {
     if (this.#worker === undefined && !(await hasDaemon(this.#runtime)))
       this.#warn('nobody executes runs: this runtime was not started, and no daemon is running')
     return send(this.#runtime, message)
+  }
+
+  followUp(asked: NewFollowUp): Promise<Schedule> {
+    return followUp(this.#runtime, asked)
   }
 
   close(): Promise<void> {

@@ -111,7 +111,7 @@ async function performAction(ports: ActPorts, action: Action, signal: AbortSigna
   if (tool === undefined)
     return settle(ports, action, { kind: 'failed', error: `there is no tool ${action.tool} any more` }, 'nobody')
   const context = contextOf(ports, action, tool, signal)
-  const outcome = await guarded(tool, () => tool.perform(action.input, context), context)
+  const outcome = await guarded(action, () => tool.perform(action.input, context), context)
   if (outcome.kind === 'failed' && outcome.endsRun === true) {
     await settle(ports, action, outcome, 'its tool')
     throw new LimitReached(outcome.error)
@@ -131,14 +131,14 @@ async function settleTry(
 ): Promise<Action> {
   if (outcome.kind === 'done') return settle(ports, action, outcome, 'its tool')
   // The taker performs it again; a failure that it never had would be told to the model.
-  if (tool.effect === 'read' && context.signal.reason === 'lease-lost') throw new Stopped('cancel-requested')
+  if (action.effect === 'read' && context.signal.reason === 'lease-lost') throw new Stopped('cancel-requested')
   // A read leaves nothing behind that anybody could doubt.
-  if (tool.effect === 'read') return settle(ports, action, { kind: 'failed', error: outcome.error }, 'its tool')
+  if (action.effect === 'read') return settle(ports, action, { kind: 'failed', error: outcome.error }, 'its tool')
   const mayAsk = outcome.kind === 'in-doubt' && !context.signal.aborted
   // Its own time is over, so the question gets another.
   const found = mayAsk ? await asked(tool, action.input, contextOf(ports, action, tool, context.signal)) : NO_ANSWER
-  if (found.kind === 'unknown') return settle(ports, action, outcome, 'its tool')
-  return settle(ports, action, found, 'its probe')
+  if (found.kind !== 'unknown') return settle(ports, action, found, 'its probe')
+  return settle(ports, action, { ...outcome, error: `${outcome.error}${found.said}` }, 'its tool')
 }
 
 /**
@@ -156,30 +156,43 @@ async function recoverAction(
     return settle(ports, action, { kind: 'in-doubt', error: 'its tool is not there any more' }, 'nobody')
   const context = contextOf(ports, action, tool, signal)
   const isSeen = ports.folders.isThere(context.mark, action.home)
-  const left = await leftBehind(tool, context, isSeen)
+  const left = await leftBehind(tool, action, context, isSeen)
   if (left !== undefined && (left.kind === 'done' || left.kind === 'failed'))
     return settle(ports, action, left, 'what its process left behind')
-  if (left?.kind === 'never-started' || tool.effect === 'read') return again(ports, attempt, action, signal)
+  if (left?.kind === 'never-started' || action.effect === 'read') return again(ports, attempt, action, signal)
   const doubt = left?.error ?? 'its worker died while it was under way'
   if (tool.idempotent) return again(ports, attempt, action, signal, doubt)
   const found = await asked(tool, action.input, context)
   if (found.kind === 'done') return settle(ports, action, found, 'its probe')
   // Not done so far; where it cannot be seen, it may be under way, and still be done.
   if (found.kind === 'failed' && isSeen) return again(ports, attempt, action, signal)
-  return settle(ports, action, { kind: 'in-doubt', error: doubt }, 'nobody')
+  const said = found.kind === 'unknown' ? found.said : '; its probe says that it is not done, but it may be under way'
+  return settle(ports, action, { kind: 'in-doubt', error: `${doubt}${said}` }, 'nobody')
 }
 
-const NO_ANSWER = { kind: 'unknown' } as const
+/** `said`: what a person who has to decide is told of it. */
+interface NoAnswer {
+  readonly kind: 'unknown'
+  readonly said: string
+}
+
+const NO_ANSWER: NoAnswer = { kind: 'unknown', said: '' }
 
 /** A probe that breaks has no answer: the doubt stays. */
-async function asked(tool: Tool, input: unknown, context: ToolContext) {
-  return tool.probe === undefined ? NO_ANSWER : tool.probe(input, context).catch(() => NO_ANSWER)
+async function asked(tool: Tool, input: unknown, context: ToolContext): Promise<ToolOutcome | NoAnswer> {
+  if (tool.probe === undefined) return NO_ANSWER
+  try {
+    const answer = await tool.probe(input, context)
+    return answer.kind === 'unknown' ? { ...answer, said: '; its probe does not know' } : answer
+  } catch (error) {
+    return { ...NO_ANSWER, said: `; its probe failed: ${describeError(error)}` }
+  }
 }
 
-async function leftBehind(tool: Tool, context: ToolContext, isSeen: boolean) {
+async function leftBehind(tool: Tool, action: Action, context: ToolContext, isSeen: boolean) {
   if (tool.recover === undefined) return undefined
   if (!isSeen) return { kind: 'in-doubt', error: 'what it left behind was removed, or is on another machine' } as const
-  return guarded(tool, () => tool.recover!(context), context)
+  return guarded(action, () => tool.recover!(context), context)
 }
 
 /** Once more, by the same key. Where the run may not go on, what is known of the earlier try is all there will be. */
@@ -233,7 +246,7 @@ function contextOf(ports: ActPorts, action: Action, tool: Tool, signal: AbortSig
 
 /** A tool that throws has said nothing about what it did: for a write that is doubt. */
 async function guarded<T>(
-  tool: Tool,
+  { effect }: Action,
   work: (context: ToolContext) => Promise<T>,
   context: ToolContext,
 ): Promise<T | ToolOutcome> {
@@ -243,6 +256,6 @@ async function guarded<T>(
     // It may still be running where nobody can see it: neither doubt nor a second try, but later.
     if ((error as { code?: string }).code === 'tools/unreachable') throw error
     const sentence = describeError(error)
-    return tool.effect === 'read' ? { kind: 'failed', error: sentence } : { kind: 'in-doubt', error: sentence }
+    return effect === 'read' ? { kind: 'failed', error: sentence } : { kind: 'in-doubt', error: sentence }
   }
 }

@@ -1,6 +1,7 @@
 import type { OnceWindow } from '../actions/window.ts'
 import type { Clock, Instant } from '../base/clock.ts'
 import type { ActionId, RunId, ThreadId } from '../base/ids.ts'
+import type { FailureCode } from '../runs/run.ts'
 
 /**
  * What the loop needs of the world outside: a model to ask and tools to use. Adapters implement these; the loop knows no
@@ -93,7 +94,7 @@ export type Asked = { readonly spent: ModelUsage } & (
   | { readonly kind: 'park'; readonly until: Instant; readonly reason: string }
   | {
       readonly kind: 'failed'
-      readonly code: 'auth' | 'model'
+      readonly code: Extract<FailureCode, 'auth' | 'model' | 'tool' | 'validation'>
       readonly error: string
       /** The provider says that the conversation does not fit into the model's window. */
       readonly tooLong?: boolean
@@ -134,6 +135,10 @@ export type ToolOutcome =
 
 export interface Tool extends ToolDescription {
   readonly effect: 'read' | 'write'
+  /** Of one call, where that depends on its input: a tool that lists and changes. Policy, `once` and doubt follow it. */
+  readonly effectOf?: (input: unknown) => 'read' | 'write'
+  /** Who has said yes to exactly this call already, outside of this run. Any rule that matches comes first. */
+  readonly agreedBy?: (input: unknown) => { readonly by: string; readonly via: 'schedule' }
   /** `once`: an identical call in a run is the same action and gets its result. */
   readonly repeat: 'once' | 'each'
   /** Widens `once` beyond the run: the identical call of this thread or agent, so long after it began. */

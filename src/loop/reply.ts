@@ -1,5 +1,5 @@
 import { judge } from '../actions/policy.ts'
-import type { PolicyRule } from '../actions/policy.ts'
+import type { Judged, PolicyRule, Verdict } from '../actions/policy.ts'
 import type { NewAction } from '../actions/propose.ts'
 import { signatureOf } from '../actions/signature.ts'
 import { describeError } from '../base/errors.ts'
@@ -75,13 +75,15 @@ export function proposalFor(
   const { id: callId, tool: name } = call
   const tool = ports.tools.get(name)
   const common = { id: newActionId(ports.random), mark: ports.random.hex(15), callId, tool: name }
-  const { effect, repeat: repeats } = tool ?? ({ effect: 'read', repeat: 'each' } as const)
+  const repeats = tool?.repeat ?? 'each'
   const checked = checkedCall(ports.tools, call, finish)
   if ('wrong' in checked) {
     const { input } = presentable(call)
-    return { ...common, effect, repeats, input, signature: signatureOfText(call), wrong: checked.wrong }
+    const signature = signatureOfText(call)
+    return { ...common, effect: tool?.effect ?? 'read', repeats, input, signature, wrong: checked.wrong }
   }
-  const { input, signature } = checked
+  const { input, signature, effect } = checked
+  const judged = { tool: name, effect, agent: ports.agent, thread, input }
   return {
     ...common,
     effect,
@@ -90,12 +92,21 @@ export function proposalFor(
     signature,
     version: versionOf(tool),
     ...(tool?.once === undefined ? {} : { window: { agent: ports.agent, once: tool.once } }),
-    verdict: judge([...ports.policy, ...rules], { tool: name, effect, agent: ports.agent, thread, input }),
+    verdict: verdictOn(tool, [...ports.policy, ...rules], judged),
     ...(ports.approvalMs === undefined ? {} : { expiresInMs: ports.approvalMs }),
   }
 }
 
-type Checked = { readonly input: unknown; readonly signature: string } | { readonly wrong: string }
+/** Where no rule says anything, a yes that was given beforehand counts. */
+function verdictOn(tool: Tool | undefined, rules: readonly PolicyRule[], call: Judged): Verdict {
+  const verdict = judge(rules, call)
+  const agreed = verdict.via === 'default' ? tool?.agreedBy?.(call.input) : undefined
+  return agreed === undefined ? verdict : { kind: 'allow', ...agreed }
+}
+
+type Checked =
+  | { readonly input: unknown; readonly signature: string; readonly effect: Tool['effect'] }
+  | { readonly wrong: string }
 
 function checkedCall(tools: ReadonlyMap<string, Tool>, call: ToolCall, finish: ModelReply['finish']): Checked {
   if (finish === 'length') return { wrong: CUT_OFF }
@@ -113,12 +124,14 @@ function checkedCall(tools: ReadonlyMap<string, Tool>, call: ToolCall, finish: M
 
 function signed(tool: Tool, input: unknown): Checked {
   try {
-    return { input, signature: signatureOf(tool.name, tool.identity(input)) }
+    return { input, signature: signatureOf(tool.name, tool.identity(input)), effect: effectOfCall(tool, input) }
   } catch (error) {
     // Half a character, for one: JSON can carry it, its canonical form cannot.
     return { wrong: describeError(error) }
   }
 }
+
+export const effectOfCall = (tool: Tool, input: unknown): Tool['effect'] => tool.effectOf?.(input) ?? tool.effect
 
 /** A call as a person wants it instead: by the same checks as the model's own, and of the tool as it is now. */
 export function checkEdit(tool: Tool, input: unknown): CheckedEdit | { readonly wrong: string } {
@@ -129,6 +142,7 @@ export function checkEdit(tool: Tool, input: unknown): CheckedEdit | { readonly 
 export interface CheckedEdit {
   readonly input: unknown
   readonly signature: string
+  readonly effect: Tool['effect']
   readonly version: string
 }
 

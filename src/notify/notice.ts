@@ -101,6 +101,13 @@ export function* settleNotice({ id, tries }: StoredNotice, error?: string): Tran
   return settled
 }
 
+/** Forgets what was told, or given up, long ago: a bounded number at a time. What is still to be told stays. */
+export function* forgetNotices(limit: number): Transition<number> {
+  return yield* run(sql`delete from notices where id in (
+    select id from notices where state <> 'pending' and settled_at <= ${now} - ${LIMITS.messagesKeptMs}
+    order by settled_at limit ${limit})`)
+}
+
 /** What nobody was told lately, newest first. */
 export const noticesGivenUp = single((limit: number, withinMs: number) =>
   all(

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { describeError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
+import { Lookout } from '../store/lookout.ts'
 import type { Store } from '../store/store.ts'
 import type { Channel } from './channel.ts'
 import { dueNotices, queueNotices, settleNotice, tryNotice } from './notice.ts'
@@ -21,35 +22,20 @@ export interface NotifierOptions {
  */
 export class Notifier {
   readonly #options: NotifierOptions
-  readonly #stopListening: () => void
   readonly #stopping = new AbortController()
-  #lookedAt = Number.NEGATIVE_INFINITY
-  #cancelLater: (() => void) | undefined
-  #looking: Promise<void> | undefined
+  readonly #lookout: Lookout
 
   constructor(options: NotifierOptions) {
     this.#options = options
-    this.#stopListening = options.channels.length === 0 ? () => {} : options.store.onChange(() => this.#soon())
-  }
-
-  /** After a commit: at once, and for what follows within half a second once more after it. */
-  #soon(): void {
-    if (this.#stopping.signal.aborted || this.#cancelLater !== undefined) return
-    const { clock } = this.#options
-    const waitMs = this.#lookedAt + LIMITS.wakeLookMs - clock.monotonicMs()
-    if (waitMs <= 0) return void this.look()
-    this.#cancelLater = clock.after(waitMs, () => {
-      this.#cancelLater = undefined
-      void this.look()
-    })
+    const { store, clock, warn, channels } = options
+    const later = (error: unknown) => warn(`people will be told later: ${describeError(error)}`)
+    this.#lookout = new Lookout({ store, clock, look: () => this.#look().catch(later) })
+    if (channels.length > 0) this.#lookout.listen()
   }
 
   /** Never throws: what failed is tried again. */
   look(): Promise<void> {
-    this.#lookedAt = this.#options.clock.monotonicMs()
-    return (this.#looking ??= this.#look()
-      .catch((error: unknown) => this.#options.warn(`people will be told later: ${describeError(error)}`))
-      .finally(() => (this.#looking = undefined)))
+    return this.#lookout.look()
   }
 
   async #look(): Promise<void> {
@@ -87,25 +73,17 @@ export class Notifier {
     if (channel === undefined) throw new Error('there is no such channel in the configuration any more')
     const late = new AbortController()
     const disarm = clock.after(LIMITS.noticeMs, () => late.abort(new Error('it took too long')))
-    const link = this.#linkTo(notice.threadId)
+    const url = this.#options.window()
     try {
-      const message = { id, notice, ...(link === undefined ? {} : { link }) }
+      const message = { id, notice, ...(url === undefined ? {} : { link: `${url}${notice.path}` }) }
       await channel.send(message, AbortSignal.any([late.signal, this.#stopping.signal]))
     } finally {
       disarm()
     }
   }
 
-  #linkTo(threadId: string | undefined): string | undefined {
-    const url = this.#options.window()
-    if (url === undefined) return undefined
-    return threadId === undefined ? `${url}/` : `${url}/#/threads/${encodeURIComponent(threadId)}`
-  }
-
   async stop(): Promise<void> {
     this.#stopping.abort()
-    this.#stopListening()
-    this.#cancelLater?.()
-    await this.#looking
+    await this.#lookout.stop()
   }
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts'
 import { HoldfastError } from '../base/errors.ts'
 import type { Channel } from './channel.ts'
 import { desktopChannel } from './desktop.ts'
-import { ntfyChannel, webhookChannel } from './post.ts'
+import { ntfyChannel, signatureOf, webhookChannel } from './post.ts'
 
 /** As the configuration has it: secrets as `${NAME}` of a variable. */
 export type ChannelConfig =
@@ -16,20 +16,27 @@ type Variables = Readonly<Record<string, string | undefined>>
 export function openChannels(configs: readonly ChannelConfig[], clock: Clock, variables: Variables): Channel[] {
   return configs.map((config) => {
     if (config.kind === 'webhook')
-      return webhookChannel({ url: config.url, secret: filled('secret', config.secret, variables) }, clock)
+      return webhookChannel({ url: config.url, secret: filled('notify', 'secret', config.secret, variables) }, clock)
     if (config.kind === 'desktop') return desktopChannel(clock, defined(variables))
     const { url, token } = config
-    return ntfyChannel({ url, ...(token === undefined ? {} : { token: filled('token', token, variables) }) })
+    return ntfyChannel({ url, ...(token === undefined ? {} : { token: filled('notify', 'token', token, variables) }) })
   })
 }
 
 const REFERENCE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
 
-const filled = (key: string, value: string, variables: Variables): string =>
+/** Proves to the receivers of schedules' webhooks who sends them. */
+export function openSigner(secret: string | undefined, clock: Pick<Clock, 'now'>, variables: Variables) {
+  if (secret === undefined) return undefined
+  const known = filled('webhooks', 'secret', secret, variables)
+  return (body: string) => signatureOf(body, known, clock)
+}
+
+const filled = (place: string, key: string, value: string, variables: Variables): string =>
   value.replace(REFERENCE, (_, name: string) => {
     const found = variables[name]
     if (found !== undefined && found !== '') return found
-    throw new HoldfastError('usage/config', `"notify" needs the variable ${name} for its ${key}, which is not set`, {
+    throw new HoldfastError('usage/config', `"${place}" needs the variable ${name} for its ${key}, which is not set`, {
       remedy: `set ${name} in the environment of the daemon`,
     })
   })

@@ -11,19 +11,26 @@ export interface Webhook {
 }
 
 /**
- * A signed request: `X-Holdfast-Signature: v1=HEX`, the HMAC-SHA256 of `TIMESTAMP.BODY` under the shared secret. With the
- * timestamp in it, what was recorded cannot be sent again much later.
+ * `X-Holdfast-Signature: v1=HEX`, the HMAC-SHA256 of `TIMESTAMP.BODY` under the shared secret. With the timestamp in it, what
+ * was recorded cannot be sent again much later.
  */
+export function signatureOf(body: string, secret: string, clock: Pick<Clock, 'now'>) {
+  const timestamp = String(Math.floor(clock.now() / 1_000))
+  return {
+    'X-Holdfast-Timestamp': timestamp,
+    'X-Holdfast-Signature': `v1=${createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex')}`,
+  }
+}
+
+/** A signed request. */
 export function webhookChannel({ url, secret }: Webhook, clock: Pick<Clock, 'now'>): Channel {
   return {
     name: `webhook ${nameOf(url)}`,
     async send({ id, notice, link }, signal) {
       const body = jsonText({ id, ...notice, ...(link === undefined ? {} : { link }) })
-      const timestamp = String(Math.floor(clock.now() / 1_000))
       await post(url, body, signal, {
         'Content-Type': 'application/json',
-        'X-Holdfast-Timestamp': timestamp,
-        'X-Holdfast-Signature': `v1=${createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex')}`,
+        ...signatureOf(body, secret, clock),
       })
     },
   }

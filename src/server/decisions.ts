@@ -13,6 +13,7 @@ import { decideApproval } from '../actions/decide.ts'
 import type { Answer } from '../actions/decide.ts'
 import { resolveDoubt } from '../actions/doubt.ts'
 import type { Resolution } from '../actions/doubt.ts'
+import { resolved, taken } from '../actions/verdict.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { Runtime } from '../runtime.ts'
@@ -31,7 +32,18 @@ export function addDecisions(api: Hono<Env>, runtime: Runtime): void {
   api.post('/doubts/:id', (c) => resolve(c, runtime, c.req.param('id')))
 }
 
-const WHO = { by: 'whoever has the token', via: 'HTTP' } as const
+/** There is one token, in the file of this name. */
+const TOKEN_NAME = 'token'
+
+/**
+ * Who decides. A token proves that its holder may decide, not who that is: the name is what the request says, and is
+ * recorded as that.
+ */
+function whoOf(fields: Fields): { readonly by: string; readonly via: 'HTTP' } {
+  const named = textField(fields, 'by', LIMITS.nameLength)
+  const holder = `whoever has the ${TOKEN_NAME}`
+  return { by: named === undefined ? holder : `${named}, as ${holder} says`, via: 'HTTP' }
+}
 
 const notFound = (noun: string, id: string) =>
   new HoldfastError(`not-found/${noun}`, `there is no ${noun} "${id}"`, { remedy: `GET /api/v1/${noun}s lists them` })
@@ -57,41 +69,28 @@ function oneOf<const T extends string>(fields: Fields, name: string, choices: re
 
 /** The digest is needed: a program that has not looked at what would run has nothing to decide. */
 async function decide(c: Context<Env>, runtime: Runtime, id: string): Promise<Response> {
-  const fields = await bodyOf(c, ['decision', 'digest', 'note'])
+  const fields = await bodyOf(c, ['decision', 'digest', 'note', 'by'])
   const kind = oneOf(fields, 'decision', ['approve', 'skip', 'deny'])
   const [digest, note] = [textField(fields, 'digest'), textField(fields, 'note', LIMITS.nameLength)]
   if (digest === undefined) throw wrong('digest is missing', 'give the digest of the approval as it was shown to you')
   const matter = await theApproval(runtime, id)
-  const answer: Answer = { kind, digest, ...WHO, ...(note === undefined ? {} : { note }) }
+  const answer: Answer = { kind, digest, ...whoOf(fields), ...(note === undefined ? {} : { note }) }
   const decided = await runtime.store.apply(decideApproval, id, answer)
-  if (decided.kind === 'decided') return c.json(viewAsked({ ...matter, ...decided }))
-  if (decided.kind === 'changed')
-    throw new HoldfastError('approvals/changed', 'that is not the digest of what would run', {
-      remedy: `GET /api/v1/approvals/${id} shows it`,
-    })
-  const { state } = decided.kind === 'unknown' ? matter.approval : decided.approval
-  throw new HoldfastError('approvals/too-late', `it is ${state === 'pending' ? 'expired' : state} already`, {
-    remedy: 'nothing was changed',
-  })
+  return c.json(viewAsked({ ...matter, ...taken(matter.approval, decided, `GET /api/v1/approvals/${id}`) }))
 }
 
 const RESOLUTIONS = ['happened', 'did-not-happen', 'run-again', 'give-up'] as const
 
 async function resolve(c: Context<Env>, runtime: Runtime, id: string): Promise<Response> {
-  const fields = await bodyOf(c, ['resolution', 'result', 'why'])
+  const fields = await bodyOf(c, ['resolution', 'result', 'why', 'by'])
   const kind = oneOf(fields, 'resolution', RESOLUTIONS)
   const why = textField(fields, 'why', LIMITS.nameLength)
-  const said = { by: WHO.by, ...(why === undefined ? {} : { why }) }
+  const said = { by: whoOf(fields).by, ...(why === undefined ? {} : { why }) }
   const resolution: Resolution =
     kind === 'happened' && fields['result'] !== undefined
       ? { kind, ...said, result: fields['result'] }
       : { kind, ...said }
   const matter = await theDoubt(runtime, id)
-  const resolved = await runtime.store.apply(resolveDoubt, matter.action.id, resolution)
-  if (resolved.kind === 'resolved') return c.json(viewDoubt({ ...matter, action: resolved.action }))
-  if (resolved.kind === 'run-ended')
-    throw new HoldfastError('doubts/run-ended', 'its run has ended: nobody is there to do it again', {
-      remedy: 'say happened, did-not-happen or give-up, for the record',
-    })
-  throw new HoldfastError('doubts/not-in-doubt', 'it is not in doubt any more', { remedy: 'nothing was changed' })
+  const action = resolved(id, await runtime.store.apply(resolveDoubt, matter.action.id, resolution))
+  return c.json(viewDoubt({ ...matter, action }))
 }

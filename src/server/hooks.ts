@@ -5,6 +5,7 @@ import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
 import { Unreadable, isClient } from '../hooks/event.ts'
 import { hear } from '../hooks/hear.ts'
+import type { Listener } from '../hooks/hear.ts'
 import { shownIn } from '../hooks/notes.ts'
 import { replaySpool } from '../hooks/spool.ts'
 import { readTold } from '../hooks/told.ts'
@@ -29,17 +30,25 @@ export function addHookRoutes(
     if (told instanceof Unreadable) throw wrong(told.why, 'use the hook command of this version')
     // What was spooled before it happened before it.
     await replaySpool({ ...runtime, warn }, LIMITS.spoolTogether)
-    return c.json(await hear(runtime, told))
+    return c.json(await hear(listenerOf(runtime), told))
   })
   app.post('/api/v1/hooks/:client', allowed, limit, (c) => hearClient(c, runtime))
 }
+
+/** A daemon knows the rules; one without a configuration has none beside those that are stored. */
+const listenerOf = ({ store, random, config }: Runtime): Listener => ({
+  store,
+  random,
+  policy: config?.policy ?? [],
+  approvalMs: config?.approvalMs,
+})
 
 async function hearClient(c: Context<Env>, runtime: Runtime): Promise<Response> {
   const client = c.req.param('client') ?? ''
   if (!isClient(client)) throw new HoldfastError('not-found/client', `there is no client "${client}"`)
   const input = await c.req.text()
   const shown = shownIn(runtime.home, client, input)
-  const { output } = await hear(runtime, { client, input, ...(shown === undefined ? {} : { shown }) })
+  const { output } = await hear(listenerOf(runtime), { client, input, ...(shown === undefined ? {} : { shown }) })
   return c.body(output === '' ? '{}' : output, 200, { 'Content-Type': 'application/json' })
 }
 

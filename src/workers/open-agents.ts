@@ -10,18 +10,22 @@ import { nameOfModel } from '../define/model.ts'
 import { isDefinedTool, openDefinedTool } from '../define/tool.ts'
 import type { Tool } from '../loop/ports.ts'
 import { contextTokensOf } from '../model/prices.ts'
+import { openSigner } from '../notify/open.ts'
 import type { Store } from '../store/store.ts'
 import { builtInTools } from '../tools/built-in.ts'
 import { commandTool } from '../tools/command-tool.ts'
 import { delegateTool } from '../tools/delegate.ts'
 import { readSelection } from '../tools/mcp/definition.ts'
-import { openMcpTools } from '../tools/mcp/open-tools.ts'
+import { acceptedMcpTool, openMcpTools } from '../tools/mcp/open-tools.ts'
 import type { McpServers } from '../tools/mcp/servers.ts'
+import { followupTools } from '../tools/schedule-followup.ts'
+import { manageJobsTool } from '../tools/schedule-jobs.ts'
 import type { CommandPlace } from '../tools/supervised-command.ts'
 import { askModel } from './ask-model.ts'
 import { agentVariables } from './command-agent.ts'
 import type { CommandAgent } from './command-agent.ts'
 import type { AnyAgent, OpenAgent } from './execute-agent.ts'
+import { webhookAgent } from './webhook-agent.ts'
 
 export interface AgentPorts {
   readonly store: Store
@@ -51,6 +55,25 @@ function openCommand(
   }
 }
 
+/** Those of a configuration, if there is one, and our own. */
+export function openAllAgents(
+  config: (Config & { readonly folder: string }) | undefined,
+  ports: AgentPorts,
+): Map<string, AnyAgent> {
+  const agents = config === undefined ? new Map<string, AnyAgent>() : openAgents(config, ports)
+  const { http = {}, policy = [], approvalMs, webhookSecret } = config ?? {}
+  const { store, clock, place } = ports
+  // Looked up when something is to be signed: other commands than the daemon need no secret.
+  const sign = (body: string) => openSigner(webhookSecret, clock, place.env)?.(body) ?? {}
+  const own = webhookAgent({
+    store,
+    policy,
+    http: { ...http, sign },
+    ...(approvalMs === undefined ? {} : { approvalMs }),
+  })
+  return agents.set(own.name, own)
+}
+
 /** The agents of a configuration. */
 export function openAgents(config: Config & { readonly folder: string }, ports: AgentPorts): Map<string, AnyAgent> {
   const agents = new Map<string, AnyAgent>()
@@ -70,7 +93,7 @@ function openAgent(
   ports: AgentPorts,
 ): OpenAgent {
   const own = agent.tools.filter((tool) => readSelection(tool) === undefined)
-  const tools = own.flatMap((tool) => openTool(tool, name, agent, config, ports))
+  const tools = own.map((tool) => openTool(tool, name, agent, config, ports))
   return {
     name,
     system: agent.system,
@@ -86,28 +109,44 @@ function openAgent(
 }
 
 /** Those of MCP servers, which have to be asked first. */
-function openForeign(agent: ModelAgent, ports: AgentPorts): Pick<OpenAgent, 'foreignTools'> {
+function openForeign(agent: ModelAgent, ports: AgentPorts): Pick<OpenAgent, 'foreignTools' | 'acceptedTool'> {
   const selections = agent.tools.flatMap((tool) => readSelection(tool) ?? [])
-  return selections.length === 0 ? {} : { foreignTools: (run, signal) => openMcpTools(selections, ports, run, signal) }
+  if (selections.length === 0) return {}
+  return {
+    foreignTools: (run, signal) => openMcpTools(selections, ports, run, signal),
+    acceptedTool: (tool) => acceptedMcpTool(selections, tool, ports),
+  }
 }
 
 const modelName = ({ model }: ModelAgent) => (typeof model === 'string' ? model : nameOfModel(model))
 
-/** Of later parts of Holdfast; a configuration may name them already. */
-const NOT_YET = ['schedule_followup', 'manage_jobs']
-
-function openTool(name: string, agentName: string, agent: ModelAgent, config: Config, ports: AgentPorts): Tool[] {
-  if (name === 'delegate') return [openDelegate(agentName, agent, config, ports)]
-  if (!NOT_YET.includes(name)) return [openOwnTool(name, config, ports)]
-  ports.warn(`agent "${agentName}": the tool "${name}" is not there yet and is left out`)
-  return []
+function openTool(name: string, agentName: string, agent: ModelAgent, config: Config, ports: AgentPorts): Tool {
+  if (name === 'delegate') return openDelegate(agentName, agent, config, ports)
+  if (name === 'manage_jobs') return openJobs(agentName, agent, config, ports)
+  const followup = followupTools({ ...ports, agent: agentName }).find((tool) => tool.name === name)
+  return followup ?? openOwnTool(name, config, ports)
 }
+
+/** A job starts no more than its agent can start itself. */
+function openJobs(name: string, agent: ModelAgent, config: Config, { store, clock, place }: AgentPorts): Tool {
+  return manageJobsTool({
+    store,
+    clock,
+    place,
+    agent: name,
+    agents: agent.tools.includes('delegate') ? delegatesOf(name, agent, config) : [],
+    commands: agent.tools.includes('shell'),
+  })
+}
+
+const delegatesOf = (name: string, { delegates }: ModelAgent, { agents }: Config): readonly string[] =>
+  delegates ?? [...agents.keys()].filter((other) => other !== name)
 
 function openDelegate(name: string, agent: ModelAgent, config: Config, { store, place, backlog }: AgentPorts): Tool {
   return delegateTool({
     store,
     place,
-    agents: agent.delegates ?? [...config.agents.keys()].filter((other) => other !== name),
+    agents: delegatesOf(name, agent, config),
     commands: agent.tools.includes('shell'),
     limits: { depth: LIMITS.delegationDepth, children: LIMITS.children },
     backlogLimit: backlog ?? LIMITS.backlog,

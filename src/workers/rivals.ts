@@ -17,13 +17,16 @@ const POLL_MS = 10
  * their own. Any other process is somebody's program: it is named, and the doubt stays.
  */
 export async function endRivals(store: Store, clock: Clock, runId: RunId): Promise<string | undefined> {
-  for (const { kind, identity } of await store.read(lostOwners, runId)) {
+  for (const { kind, identity, stoppedAt } of await store.read(lostOwners, runId)) {
     const verdict = isThisProcess(identity) ? 'dead' : judgeProcess(identity)
     if (verdict === 'dead') continue
+    // Where nobody can look, its own word that it stopped counts, or a person's that it is dead.
+    if (verdict === 'unreachable' && stoppedAt !== null) continue
     if (verdict === 'alive' && kind === 'daemon' && (await killed(clock, identity))) continue
     const where =
       verdict === 'alive' ? `process ${identity.pid}` : `a process on ${identity.host}, which cannot be reached,`
-    return `it was not done again: ${where} had begun it, may be paused, and could still do it; end that first`
+    const how = verdict === 'alive' ? '' : `, or say that it is dead (--dead-host ${identity.host})`
+    return `it was not done again: ${where} had begun it, may be paused, and could still do it; end that first${how}`
   }
   return undefined
 }

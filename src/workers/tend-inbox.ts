@@ -1,5 +1,7 @@
+import { forgetMarks } from '../actions/window.ts'
 import { describeError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
+import { forgetNotices } from '../notify/notice.ts'
 import { judgeProcess } from '../processes/identity.ts'
 import type { ProcessIdentity } from '../processes/identity.ts'
 import { sessionLost } from '../sessions/lost.ts'
@@ -41,6 +43,8 @@ export const inboxJobs = ({ store, warn }: Tended): Job[] => [
   { what: 'messages to threads that are not known yet', work: () => tryHeldMessages(store, warn) },
   { what: 'messages that nobody will take', work: () => store.apply(buryUntaken, LIMITS.page) },
   { what: 'old messages', work: () => store.apply(forgetMessages, LIMITS.page) },
+  { what: 'old notices', work: () => store.apply(forgetNotices, LIMITS.page) },
+  { what: 'calls that may be made again', work: () => store.apply(forgetMarks, LIMITS.page) },
 ]
 
 /**

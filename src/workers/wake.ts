@@ -8,6 +8,7 @@ import type { ProcessIdentity } from '../processes/identity.ts'
 import { typeAtPrompt } from '../processes/tmux.ts'
 import type { Session, Wake } from '../sessions/session.ts'
 import { claimWake, sessionsToWake } from '../sessions/wake.ts'
+import { Lookout } from '../store/lookout.ts'
 import type { Store } from '../store/store.ts'
 import { doEach } from './tend-inbox.ts'
 
@@ -33,34 +34,18 @@ export interface WakerOptions {
  */
 export class Waker {
   readonly #options: WakerOptions
-  readonly #stopListening: () => void
-  #lookedAt = Number.NEGATIVE_INFINITY
-  #cancelLater: (() => void) | undefined
-  #looking: Promise<void> | undefined
+  readonly #lookout: Lookout
   readonly #waking = new Map<string, Promise<void>>()
   #stopped = false
 
   constructor(options: WakerOptions) {
     this.#options = options
-    this.#stopListening = options.store.onChange(() => this.#soon())
-  }
-
-  /** After a commit: at once, and for what follows within half a second once more after it. */
-  #soon(): void {
-    if (this.#stopped || this.#cancelLater !== undefined) return
-    const { clock } = this.#options
-    const waitMs = this.#lookedAt + LIMITS.wakeLookMs - clock.monotonicMs()
-    if (waitMs <= 0) return void this.look()
-    this.#cancelLater = clock.after(waitMs, () => {
-      this.#cancelLater = undefined
-      void this.look()
-    })
+    this.#lookout = new Lookout({ ...options, look: () => this.#look() }).listen()
   }
 
   /** Finds whom to wake, and begins to. Never throws. */
   look(): Promise<void> {
-    this.#lookedAt = this.#options.clock.monotonicMs()
-    return (this.#looking ??= this.#look().finally(() => (this.#looking = undefined)))
+    return this.#lookout.look()
   }
 
   async #look(): Promise<void> {
@@ -113,9 +98,7 @@ export class Waker {
 
   async stop(): Promise<void> {
     this.#stopped = true
-    this.#stopListening()
-    this.#cancelLater?.()
-    await this.#looking
+    await this.#lookout.stop()
     await Promise.all(this.#waking.values())
   }
 }

@@ -7,9 +7,11 @@ import { resolveDoubt } from '../../src/actions/doubt.ts'
 import type { Resolution } from '../../src/actions/doubt.ts'
 import { settleAction, startAction } from '../../src/actions/perform.ts'
 import { addRule, removeRule } from '../../src/actions/rule.ts'
+import { newAttemptId, systemRandomness as random } from '../../src/base/ids.ts'
 import { LIMITS } from '../../src/base/limits.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { claimRun } from '../../src/runs/claim.ts'
+import { heldAttempts, takeOverRun } from '../../src/runs/recover.ts'
 import { recordTurn } from '../../src/runs/turn.ts'
 import { LEASE_MS, addWorker } from '../support/world.ts'
 import { CURRENT, aTurn, started, talking } from './agent-scenarios.ts'
@@ -108,4 +110,13 @@ export const DECISION_SCENARIOS: readonly Scenario[] = [
   resolving('did-not-happen'),
   resolving('run-again'),
   resolving('give-up'),
+  scenario({ resolveDoubt }, 'run-again, begun on a machine that is said to be dead', async (world) => {
+    const { ref, action } = await doubtful(world)
+    const held = (await world.store.read(heldAttempts)).find(({ id }) => id === ref.id)!
+    const taker = { workerId: await addWorker(world.store), leaseMs: LEASE_MS, attemptId: newAttemptId(random) }
+    const taken = (await world.store.apply(takeOverRun, held, 'owner-dead', taker))!
+    const now = { id: taker.attemptId, runId: ref.runId, fence: taken.run.fence }
+    await world.store.apply(parkForDecision, now, [action.id])
+    return [action.id, { kind: 'run-again', by: 'ann', deadHost: held.identity.host } as const]
+  }),
 ]

@@ -4,11 +4,11 @@ import { doubtAgain, resolveDoubt } from '../../src/actions/doubt.ts'
 import { editApproval } from '../../src/actions/edit.ts'
 import type { Edit } from '../../src/actions/edit.ts'
 import { settleAction, startAction } from '../../src/actions/perform.ts'
-import { releaseAction } from '../../src/actions/window.ts'
+import { forgetMarks, releaseAction } from '../../src/actions/window.ts'
 import { newActionId, newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
 import type { ThreadId } from '../../src/base/ids.ts'
 import { LIMITS } from '../../src/base/limits.ts'
-import { dueNotices, queueNotices, settleNotice, tryNotice } from '../../src/notify/notice.ts'
+import { dueNotices, forgetNotices, queueNotices, settleNotice, tryNotice } from '../../src/notify/notice.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { claimRun } from '../../src/runs/claim.ts'
 import { sendMessage } from '../../src/runs/send.ts'
@@ -25,7 +25,14 @@ const edit = (digest: string | null): Edit => ({
   by: 'ann',
   via: 'test',
   digest: digest ?? '',
-  action: { id: newActionId(random), mark: random.hex(15), input: { entry: 'x' }, signature: 'x', version: '' },
+  action: {
+    id: newActionId(random),
+    mark: random.hex(15),
+    input: { entry: 'x' },
+    signature: 'x',
+    version: '',
+    effect: 'write',
+  },
 })
 
 const ONCE = { ...CURRENT, once: { per: 'agent', withinMs: 60_000 } } as const
@@ -124,4 +131,14 @@ export const NOTICE_SCENARIOS: readonly Scenario[] = [
     await noticed(world, LIMITS.noticeTries),
     'status 500',
   ]),
+  scenario({ forgetNotices }, 'one that was sent long ago, one that was not', async (world) => {
+    await world.store.apply(settleNotice, await noticed(world, 1))
+    world.clock.step(LIMITS.messagesKeptMs)
+    return [10]
+  }),
+  scenario({ forgetMarks }, 'of a window that ended long ago', async (world) => {
+    await done(world)
+    world.clock.step(ONCE.once.withinMs + LIMITS.messagesKeptMs)
+    return [10]
+  }),
 ]

@@ -6,86 +6,21 @@ import { join } from 'node:path'
 
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 
-import { pendingApprovals } from '../../src/actions/approval.ts'
-import { decideApproval } from '../../src/actions/decide.ts'
-import { openDoubts, resolveDoubt } from '../../src/actions/doubt.ts'
 import { systemClock } from '../../src/base/clock.ts'
-import type { RunId, ThreadId } from '../../src/base/ids.ts'
 import { jsonText, visible, visibleLine } from '../../src/base/visible.ts'
 import { main } from '../../src/cli/main.ts'
 import { Notifier } from '../../src/notify/notifier.ts'
 import { desktopChannel } from '../../src/notify/desktop.ts'
 import { ntfyChannel, webhookChannel } from '../../src/notify/post.ts'
-import { createRuntime } from '../../src/runtime.ts'
-import { startServer } from '../../src/server/server.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
-import type { Store } from '../../src/store/store.ts'
 import { homePaths } from '../../src/workers/home.ts'
-import { Stage } from '../support/stage.ts'
+import { TOKEN, serve } from '../server/support.ts'
+import { EVIL_THREAD, WORDS, fill } from './hostile-world.ts'
+import type { HostileWorld } from './hostile-world.ts'
 import { HOSTILE, rawIn } from './hostile.ts'
 
-const EVIL_THREAD = 'evil\u001b[2J\u202e\u200b\r thread' as ThreadId
-
-/** What a model says: some of each, and not endless. */
-const WORDS = HOSTILE.filter(({ length }) => length < 400)
-  .slice(0, 60)
-  .join('')
-
-/** Everything that an action can hold is hostile: its arguments, what it came to, what people and models say of it. */
-async function fill(store: Store) {
-  const stage = new Stage(store)
-  stage.threadId = EVIL_THREAD
-  stage.policy = []
-  const whole = Object.fromEntries(HOSTILE.map((text, index) => [`${index}`, text.toWellFormed()]))
-  stage.replies = [
-    {
-      text: WORDS,
-      calls: [
-        ...HOSTILE.map((entry) => ['shout', { entry }] as const),
-        ...HOSTILE.slice(0, 60).map((name) => [name, {}] as const),
-        ['shout', { entry: 'all of it', whole }],
-      ],
-    },
-  ]
-  const asking = (await stage.send(WORDS.toWellFormed().replaceAll('\0', ''), 'k')).runId!
-  expect(await stage.run(await stage.claim())).toEqual({ kind: 'left' })
-  const approvals = await store.read(pendingApprovals, 1_000)
-  expect(approvals.length).toBeGreaterThan(150)
-
-  const other = new Stage(store)
-  other.threadId = 'acting' as ThreadId
-  other.doubts = 'park'
-  let nth = 0
-  other.perform = (entry) => {
-    nth += 1
-    if (nth % 3 === 0) return Promise.resolve({ kind: 'failed', error: entry })
-    return nth % 3 === 1 ? Promise.reject(new Error(entry)) : Promise.resolve({ kind: 'done', result: { entry } })
-  }
-  other.replies = [{ text: WORDS, calls: HOSTILE.map((entry) => ['shout', { entry }] as const) }]
-  const acting = (await other.send('go', 'k')).runId!
-  expect(await other.run(await other.claim())).toEqual({ kind: 'left' })
-  const doubts = await store.read(openDoubts, 1_000)
-  expect(doubts.length).toBeGreaterThan(50)
-  await store.apply(resolveDoubt, doubts[0]!.id, { kind: 'give-up', by: HOSTILE[2]!, why: HOSTILE[17]! })
-  await store.apply(resolveDoubt, doubts[1]!.id, { kind: 'happened', by: 'ann', result: HOSTILE[3]! })
-  const [denied] = approvals
-  await store.apply(decideApproval, denied!.id, {
-    kind: 'deny',
-    digest: denied!.digest,
-    by: `ann ${HOSTILE[1]}`,
-    via: `test ${HOSTILE[16]}`,
-    note: HOSTILE[0]!,
-  })
-  return {
-    asking,
-    acting,
-    approvals: [approvals.at(-1)!.id, ...approvals.slice(0, 12).map(({ id }) => id)],
-    doubts: doubts.slice(0, 12).map(({ id }) => id),
-  }
-}
-
 let home = ''
-let made: { asking: RunId; acting: RunId; approvals: readonly string[]; doubts: readonly string[] }
+let made: HostileWorld
 
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), 'holdfast-test-'))
@@ -155,8 +90,10 @@ describe('the command line', () => {
       () => [
         ['runs', 'events'],
         ['runs', 'events', made.asking],
+        ['threads', 'tail', EVIL_THREAD, '--no-follow'],
       ],
     ],
+    ['inbox', () => [['inbox', 'list', EVIL_THREAD, '--state', 'consumed']]],
     ['status', () => [['status']]],
     [
       'an error',
@@ -176,6 +113,33 @@ describe('the command line', () => {
     }
   })
 
+  test('what is decided, and what comes of it', async () => {
+    const { decided, doubts } = made
+    const note = WORDS.toWellFormed().replaceAll('\0', '')
+    const argvs = [
+      ['approvals', 'always', decided[0]!],
+      ['approvals', 'always', decided[0]!, '--yes', '--note', note],
+      ['approvals', 'deny', decided[0]!],
+      ['approvals', 'skip', decided[1]!, '--note', note],
+      ['approvals', 'approve', decided[2]!, '--digest', note],
+      ['approvals', 'approve', decided[2]!, '--note', note],
+      ['approvals', 'edit', decided[3]!, '--input', note],
+      ['approvals', 'show', decided[2]!],
+      ['doubts', 'resolve', doubts[2]!, '--happened', '--result', JSON.stringify(note), '--why', note],
+      ['doubts', 'resolve', doubts[2]!, '--give-up'],
+      ['doubts', 'show', doubts[2]!],
+      ['actions', 'again', doubts[2]!],
+      ['policy', 'rules'],
+      ['runs', 'statement', made.acting],
+    ]
+    for (const [index, argv] of argvs.entries()) {
+      const text = await said(...argv, ...(index % 2 === 0 ? [] : ['--json']))
+      expect(text.length).toBeGreaterThan(5)
+      expect(rawIn(text), argv.slice(0, 2).join(' ')).toBeUndefined()
+    }
+    expect(await said('policy', 'rules')).toContain('clerk')
+  })
+
   test('a list has one line for each, and none is endless; what is shown is whole', async () => {
     const lines = (await said('approvals', 'list')).trimEnd().split('\n')
     expect(lines).toHaveLength(101)
@@ -186,14 +150,14 @@ describe('the command line', () => {
 })
 
 async function startDaemon() {
-  const runtime = await createRuntime({ home })
-  const server = await startServer(runtime, { port: 0, token: 'token', warn: () => {} })
-  onTestFinished(async () => {
-    await server.close()
-    await runtime.close()
-  })
-  const headers = { Authorization: 'Bearer token' }
-  return { runtime, get: (path: string) => fetch(`${server.url}/api/v1${path}`, { headers }) }
+  const store = await openSqliteStore({ path: homePaths(home).database })
+  onTestFinished(() => store.close())
+  const { url, live } = await serve(store)
+  const headers = { Authorization: `Bearer ${TOKEN}`, 'Content-Type': 'application/json' }
+  const get = (path: string) => fetch(`${url}/api/v1${path}`, { headers })
+  const post = (path: string, body: unknown) =>
+    fetch(`${url}/api/v1${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+  return { store, get, post, live }
 }
 
 test('HTTP: what is answered is JSON without any of them raw, and says the same', async () => {
@@ -208,6 +172,7 @@ test('HTTP: what is answered is JSON without any of them raw, and says the same'
     '/approvals',
     `/approvals/${made.approvals[0]}`,
     '/doubts',
+    `/doubts/${made.doubts[4]}`,
     `/runs/${encodeURIComponent('\u001b[2J\u202e')}`,
   ]
   for (const path of paths) {
@@ -224,6 +189,34 @@ test('HTTP: what is answered is JSON without any of them raw, and says the same'
   await stream.cancel()
 })
 
+test('HTTP: what is decided with them, and what is being said, word by word', async () => {
+  const { get, post, live } = await startDaemon()
+  const person = { note: HOSTILE[0]!, by: HOSTILE[16]! }
+  const { digest } = (await (await get(`/approvals/${made.decided[4]}`)).json()) as { readonly digest: string }
+  const answers = [
+    await post(`/approvals/${made.decided[4]}`, { decision: 'deny', digest: HOSTILE[3]!, ...person }),
+    await post(`/approvals/${made.decided[4]}`, { decision: 'deny', digest, ...person }),
+    await post(`/approvals/${made.decided[4]}`, { decision: 'deny', digest }),
+    await post(`/doubts/${made.doubts[5]}`, {
+      resolution: 'happened',
+      result: HOSTILE,
+      why: HOSTILE[1]!,
+      by: HOSTILE[2]!,
+    }),
+    await post(`/doubts/${made.doubts[5]}`, { resolution: HOSTILE[4]! }),
+  ]
+  expect(answers.map(({ status }) => status)).toEqual([409, 200, 409, 200, 400])
+  for (const answer of answers) expect(rawIn(await answer.text())).toBeUndefined()
+  const reader = (await get('/events?after=0')).body!.getReader()
+  const decoder = new TextDecoder()
+  live({ kind: 'text', runId: made.asking, threadId: EVIL_THREAD, agent: 'clerk', delta: WORDS })
+  for (let frames = ''; !frames.includes('event: text');) {
+    frames += decoder.decode((await reader.read()).value)
+    expect(rawIn(frames)).toBeUndefined()
+  }
+  await reader.cancel()
+})
+
 test('notifications: what is posted and what the desktop is given', async () => {
   const got: string[] = []
   const server = createServer((request, response) => {
@@ -234,16 +227,17 @@ test('notifications: what is posted and what the desktop is given', async () => 
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close())
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-  const { runtime } = await startDaemon()
+  const { store } = await startDaemon()
   const desktop = desktopChannel(systemClock, { PATH: '/nowhere' })
   const channels = [webhookChannel({ url, secret: 's' }, systemClock), ntfyChannel({ url: `${url}t` }), desktop]
   const warned: string[] = []
   const warn = (text: string) => void warned.push(text)
-  const { store, clock } = runtime
-  const notifier = new Notifier({ store, clock, warn, channels, window: () => 'http://127.0.0.1:1' })
+  const notifier = new Notifier({ store, clock: systemClock, warn, channels, window: () => 'http://127.0.0.1:1' })
   await notifier.look()
   await notifier.stop()
   expect(got.length).toBeGreaterThan(100)
   expect(got.join('')).toContain('evil\\\\u{1b}')
+  // A link is ASCII, and names the thread as it is called.
+  expect(got.join('')).toContain(`http://127.0.0.1:1/#/threads/${encodeURIComponent(EVIL_THREAD)}`)
   for (const text of [...got, ...warned]) expect(rawIn(text)).toBeUndefined()
 })

@@ -41,6 +41,8 @@ const UNITS: readonly string[] = [
   '\r\n\r\n\r\n',
   '"}],"state":"done"',
   '`$(touch /tmp/x)`',
+  '<script>globalThis.taken = true</script>',
+  '"><img src=x onerror="globalThis.taken = true">',
   'exact bytes (3):\n  {}',
   'hello',
   '日本語',

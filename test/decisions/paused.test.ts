@@ -16,7 +16,7 @@ import { startProcess, until } from '../support/holdfast.ts'
 import { assertInvariants } from '../support/invariants.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/holdfast', import.meta.url))
-const CONFIG = fileURLToPath(new URL('./fixtures/pausing.config.ts', import.meta.url))
+const CONFIG = fileURLToPath(new URL('../support/pausing.config.ts', import.meta.url))
 
 /** One store, and workers with home folders of their own. */
 async function world(engine: TestEngine) {

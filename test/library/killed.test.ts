@@ -66,8 +66,8 @@ describe('a program that is killed in the middle of its own tool, and started ag
 test('a program that is paused in the middle of a write and taken over: its probe is not believed, nothing happens twice [actions/once]', async () => {
   const folder = temporaryFolder()
   const ledger = join(folder, 'ledger.txt')
-  const fixtures = join(import.meta.dirname, 'fixtures')
-  const args = [join(fixtures, 'asking-program.ts'), join(folder, 'home'), join(fixtures, 'pausing.config.ts')]
+  const [program, config] = ['fixtures/asking-program.ts', '../support/pausing.config.ts']
+  const args = [join(import.meta.dirname, program), join(folder, 'home'), join(import.meta.dirname, config), 'prober']
   const start = () => startProcess(process.execPath, args, { LEDGER: ledger })
   const paused = start()
   await until('it is in the middle', () => Promise.resolve(existsSync(`${ledger}.paused`) || undefined))

@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { Installation, until } from '../support/holdfast.ts'
-import { ask, demoDaemon, get, numbers, openStream, post, quickDemo } from './support.ts'
+import { ask, demoDaemon, get, numbers, openStream, post, quickDemo, quietPort } from './support.ts'
 
 const daemonFile = (place: Installation) => join(place.home, 'daemon.json')
 
@@ -28,10 +28,9 @@ test('a message that was answered is there after kill -9 in the next instant, an
 test('a reader goes on with Last-Event-ID at the next daemon, whether the last one was killed or drained', async () => {
   const place = new Installation()
   const read: number[] = []
-  let port = '0'
+  const port = await quietPort()
   for (const end of ['SIGKILL', 'SIGTERM', undefined] as const) {
     const daemon = await demoDaemon(place, quickDemo(300), port)
-    port = new URL(daemon.url).port
     const reader = await openStream(daemon.url, 'header', daemon.token, read.at(-1) ?? 0)
     await post(`${daemon.url}/api/v1/messages`, { agent: 'clerk', text: 'hello' }, daemon.token)
     await until('the run has begun', () =>

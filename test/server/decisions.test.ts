@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { pendingApprovals } from '../../src/actions/approval.ts'
+import { findApproval, pendingApprovals } from '../../src/actions/approval.ts'
 import { openDoubts } from '../../src/actions/doubt.ts'
 import { engines } from '../support/engines.ts'
 import { Stage } from '../support/stage.ts'
@@ -43,9 +43,14 @@ describe.each(engines)('decisions over HTTP on $name', (engine) => {
     expect(await decide(first!.id, { decision: 'approve', digest: 'x' })).toEqual([409, 'approvals/changed'])
     expect(await decide(first!.id, approve)).toEqual([200, undefined])
     expect(await decide(first!.id, approve)).toEqual([409, 'approvals/too-late'])
-    expect(await decide(second!.id, { decision: 'deny', digest: second!['digest'], note: 'never' })).toEqual([
-      200,
-      undefined,
+    const deny = { decision: 'deny', digest: second!['digest'], note: 'never' }
+    expect(await decide(second!.id, { ...deny, by: '' })).toEqual([400, 'usage/request'])
+    expect(await decide(second!.id, { ...deny, by: 'Ann' })).toEqual([200, undefined])
+    const who = await Promise.all([first!, second!].map(({ id }) => store.read(findApproval, id)))
+    expect(who.map((approval) => [approval?.decidedBy, approval?.decidedVia])).toEqual([
+      ['whoever has the token', 'HTTP'],
+      // What the request says of itself is recorded as that.
+      ['Ann, as whoever has the token says', 'HTTP'],
     ])
     expect(await store.read(pendingApprovals, 10)).toEqual([])
     expect(await reread(store, runId)).toMatchObject({ state: 'queued' })
@@ -64,7 +69,11 @@ describe.each(engines)('decisions over HTTP on $name', (engine) => {
     expect(doubt).toMatchObject({ input: { entry: 'c' }, seen: 'the connection was cut' })
     const resolve = (body: unknown) => post(`${api}/doubts/${doubt!.id}`, body)
     expect((await resolve({ resolution: 'perhaps' })).status).toBe(400)
-    expect((await resolve({ resolution: 'happened', result: { number: 7 }, why: 'I looked' })).status).toBe(200)
+    const happened = { resolution: 'happened', result: { number: 7 }, why: 'I looked', by: 'Ann' }
+    expect(await resolve(happened)).toMatchObject({
+      status: 200,
+      body: { settledBy: 'Ann, as whoever has the token says: I looked' },
+    })
     expect((await resolve({ resolution: 'give-up' })).body).toMatchObject({ error: { code: 'doubts/not-in-doubt' } })
     expect(await store.read(openDoubts, 10)).toEqual([])
     await stage.finished(await stage.claim())

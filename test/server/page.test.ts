@@ -1,42 +1,16 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { chromium } from 'playwright-core'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import type { Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
 
 import { temporaryFolder } from '../support/engines.ts'
 import { Installation, until } from '../support/holdfast.ts'
-import type { Daemon } from './support.ts'
+import { noBrowser, useBrowser } from './browser.ts'
 import { DEMO, demoDaemon, quickDemo } from './support.ts'
 
-const CHROMIUM = process.env['HOLDFAST_CHROMIUM'] ?? '/usr/bin/chromium'
-const FLAGS =
-  '--headless --no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-first-run'
-
-const missing = !existsSync(CHROMIUM)
-if (missing) {
-  console.log(
-    `No browser at ${CHROMIUM}: the tests of the page are skipped. Install chromium, or set HOLDFAST_CHROMIUM.`,
-  )
-}
-
-describe.skipIf(missing)('the page, in a real browser', () => {
-  let browser: Browser
-  beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS.split(' ') })
-  })
-  afterAll(() => browser?.close())
-
-  async function open({ url, token }: Daemon): Promise<Page> {
-    const context = await browser.newContext()
-    onTestFinished(() => context.close())
-    const page = await context.newPage()
-    page.setDefaultTimeout(30_000)
-    await page.goto(`${url}/#token=${token}`)
-    await page.waitForSelector('#connection[data-state=live]')
-    return page
-  }
+describe.skipIf(noBrowser)('the page, in a real browser', () => {
+  const { open, fresh } = useBrowser()
 
   async function say(page: Page, text: string): Promise<void> {
     await page.fill('#text', text)
@@ -135,9 +109,7 @@ describe.skipIf(missing)('the page, in a real browser', () => {
 
   test('without a token it asks for one, and a wrong one is not let in', async () => {
     const { url, token } = await demoDaemon(new Installation())
-    const context = await browser.newContext()
-    onTestFinished(() => context.close())
-    const page = await context.newPage()
+    const page = await fresh()
     await page.goto(url)
     const signIn = async (given: string) => {
       await page.fill('#token', given)

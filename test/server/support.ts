@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import type { IncomingMessage, RequestOptions } from 'node:http'
+import { createServer } from 'node:net'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -159,6 +160,18 @@ export function quickDemo(streamMs = 0): string {
   const config = join(folder, basename(DEMO))
   writeFileSync(config, JSON.stringify({ ...read(config), lease: '2s' }))
   return config
+}
+
+/** A port that is free and stays so for a while: below those that the system gives to whoever does not ask for one. */
+export async function quietPort(): Promise<string> {
+  for (;;) {
+    const port = 20_000 + (Number.parseInt(random.hex(4), 16) % 10_000)
+    const server = createServer()
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+    })
+    if (isFree) return String(port)
+  }
 }
 
 export interface Daemon {

@@ -1,4 +1,21 @@
-/** Elements are made with text, never from it: nothing that an agent or a person wrote is read as markup. */
+/** What would hide or steer is shown, not sent: control and direction marks, whatever takes no room, floods of blank lines. */
+const UNSEEN =
+  /[[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}]--[\u{fe0e}-\u{fe0f}\n\t]]/gv
+const FLOOD = /\n(?:[ \t]*\n){4,}/g
+export const visible = (text) =>
+  text
+    .replace(UNSEEN, (character) => `\\u{${character.codePointAt(0).toString(16)}}`)
+    .replace(FLOOD, (lines) => `\n\\n × ${lines.split('\n').length - 2}\n`)
+
+const shown = (child) => (typeof child === 'string' ? visible(child) : child)
+
+/** The text of an element that is there, by the rules of `h`. */
+export const setText = (element, text) => void (element.textContent = visible(text))
+
+/**
+ * Elements are made with text, never from it: nothing that an agent or a person wrote is read as markup. And every text goes
+ * through here, so nothing in it is invisible.
+ */
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag)
   for (const [name, value] of Object.entries(attributes)) {
@@ -6,7 +23,7 @@ export function h(tag, attributes = {}, ...children) {
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value)
     else element.setAttribute(name, value === true ? '' : value)
   }
-  element.append(...children.filter((child) => child !== undefined && child !== false))
+  element.append(...children.filter((child) => child !== undefined && child !== false).map(shown))
   return element
 }
 

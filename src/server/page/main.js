@@ -1,5 +1,5 @@
 import { Problem, dropToken, follow, get, keepToken, post, takeToken } from './api.js'
-import { byId, h, reconcile } from './dom.js'
+import { byId, h, reconcile, setText } from './dom.js'
 import { conversationItems, threadItem } from './view.js'
 
 /** What this page knows. It is a picture of the daemon's record: events say what to look at again. */
@@ -74,8 +74,8 @@ function drawThread() {
   const { thread } = state
   const scroll = byId('scroll')
   const atEnd = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 80
-  byId('title').textContent = thread === undefined ? 'New conversation' : thread.agent
-  byId('subtitle').textContent = thread === undefined ? '' : [thread.id, ...notOpen(thread)].join(' · ')
+  setText(byId('title'), thread === undefined ? 'New conversation' : thread.agent)
+  setText(byId('subtitle'), thread === undefined ? '' : [thread.id, ...notOpen(thread)].join(' · '))
   byId('hint').hidden = thread !== undefined
   const items =
     thread === undefined ? [] : conversationItems(thread, state.live, { onCancel: cancel, onDecide: decide })
@@ -108,7 +108,7 @@ function select(id) {
   if (id !== undefined && id === state.thread?.id) return
   state.selected = id
   state.thread = undefined
-  history.replaceState(null, '', id === undefined ? location.pathname : `#/threads/${id}`)
+  history.replaceState(null, '', id === undefined ? location.pathname : `#/threads/${encodeURIComponent(id)}`)
   byId('send-problem').textContent = ''
   byId('conversation').replaceChildren()
   drawThreads()
@@ -117,9 +117,19 @@ function select(id) {
   else if (matchMedia('(pointer: fine)').matches) byId('text').focus()
 }
 
+/** The thread that a link names, in a notification for one. */
+function threadInAddress() {
+  const named = /^#\/threads\/(.+)$/.exec(location.hash)?.[1]
+  try {
+    return named === undefined ? undefined : decodeURIComponent(named)
+  } catch {
+    return named
+  }
+}
+
 async function cancel(runId) {
   await post(`/runs/${runId}/cancel`, {}).catch((problem) => {
-    if (problem.code !== 'runs/already-terminal') byId('send-problem').textContent = problem.message
+    if (problem.code !== 'runs/already-terminal') setText(byId('send-problem'), problem.message)
   })
   void refreshThread()
 }
@@ -135,7 +145,7 @@ async function decide(actionId, decision) {
     byId('send-problem').textContent = ''
   } catch (problem) {
     if (problem.status === 401) return signOut('That token is not the right one.')
-    byId('send-problem').textContent = `Not decided: ${problem.message}.`
+    setText(byId('send-problem'), `Not decided: ${problem.message}.`)
   }
   void refreshThread()
 }
@@ -161,7 +171,7 @@ async function send() {
   } catch (problem) {
     if (problem.status === 401) return signOut('That token is not the right one.')
     const hint = problem.status === 0 ? '. Your text is still here; sending it again will not make it two' : ''
-    byId('send-problem').textContent = `Not sent: ${problem.message}${hint}.`
+    setText(byId('send-problem'), `Not sent: ${problem.message}${hint}.`)
   } finally {
     byId('send').disabled = false
   }
@@ -272,7 +282,7 @@ async function start() {
       await pause(1000)
     }
   }
-  select(/^#\/threads\/(.+)$/.exec(location.hash)?.[1])
+  select(threadInAddress())
   await stayConnected()
 }
 
@@ -299,7 +309,7 @@ byId('back').addEventListener('click', () => {
 byId('older').addEventListener('click', () => void loadOlder().catch(showTrouble))
 addEventListener('hashchange', () => {
   if (location.hash.startsWith('#token=')) location.reload()
-  else select(/^#\/threads\/(.+)$/.exec(location.hash)?.[1])
+  else select(threadInAddress())
 })
 setInterval(drawThreads, 30_000)
 

@@ -1,4 +1,4 @@
-import { h } from './dom.js'
+import { h, setText } from './dom.js'
 
 /** What things look like. Nothing here asks the daemon or decides anything. */
 
@@ -148,19 +148,14 @@ const liveItem = (run, { text }) => ({
     isActive(run)
       ? h('li', { class: 'reply live', 'data-live': run.id }, h('p', { class: 'text' }, text))
       : h('li', { class: 'reply quiet' }, h('p', { class: 'text' }, `${text.trimEnd()} … (cut off)`)),
-  update: (element) => isActive(run) && (element.firstElementChild.textContent = text),
+  update: (element) => isActive(run) && setText(element.firstElementChild, text),
 })
 
-/** What would hide or steer is shown, not sent: control and direction marks, whatever takes no room. */
-const UNSEEN =
-  /[[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}]--[\u{fe0e}-\u{fe0f}\n\t]]/gv
-const visible = (text) => text.replace(UNSEEN, (character) => `\\u{${character.codePointAt(0).toString(16)}}`)
-
-const pretty = (value) => visible(typeof value === 'string' ? value : JSON.stringify(value, null, 2))
+const pretty = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 2))
 
 function brief(input) {
   const values = typeof input === 'object' && input !== null ? Object.values(input) : [input]
-  return visible(values.map((value) => (typeof value === 'string' ? value : JSON.stringify(value))).join(' · '))
+  return values.map((value) => (typeof value === 'string' ? value : JSON.stringify(value))).join(' · ')
 }
 
 function actionItem(action, { onDecide }) {

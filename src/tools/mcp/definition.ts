@@ -1,3 +1,5 @@
+import type { OnceWindow } from '../../actions/window.ts'
+
 /** An MCP server as the configuration has it; the address comes from the operator, what it says does not. */
 export type McpServerDefinition = McpServerRules & (StdioServer | HttpServer)
 
@@ -21,6 +23,8 @@ export interface McpServerRules {
   readonly timeoutMs: number
   readonly effects: Readonly<Record<string, 'read' | 'write'>>
   readonly repeat: Readonly<Record<string, 'once' | 'each'>>
+  /** Widens `once` beyond one run. */
+  readonly once: Readonly<Record<string, OnceWindow>>
   /** The arguments that make two calls the same action. */
   readonly identity: Readonly<Record<string, readonly string[]>>
   /** A second call with the same arguments has no second effect; nobody but the operator can say so. */

@@ -36,6 +36,22 @@ export async function openMcpTools(
   return new Map(perServer.flat().map((tool) => [tool.name, tool]))
 }
 
+/** A tool by the name that models have for it, as it was accepted: for whoever checks a call and performs nothing. */
+export async function acceptedMcpTool(
+  selections: readonly McpSelection[],
+  name: string,
+  ports: McpPorts,
+): Promise<Tool | undefined> {
+  for (const { server, tool: only } of selections) {
+    const named = (await ports.store.read(pinsOf, server)).find(
+      ({ tool }) => modelToolName(server, tool) === name && (only === undefined || only === tool),
+    )
+    const [accepted] = asAccepted(named === undefined ? [] : [named]).offered
+    if (accepted !== undefined) return mcpTool({ server, ...accepted }, ports.servers)
+  }
+  return undefined
+}
+
 /** Whose tools they are. `resumed`: it had begun before. */
 export interface RunOfTools {
   readonly id: string

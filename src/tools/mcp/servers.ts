@@ -1,3 +1,5 @@
+import { resolve } from 'node:path'
+
 import { describeError, invariant } from '../../base/errors.ts'
 import type { Connection } from './connection.ts'
 import type { McpServerDefinition } from './definition.ts'
@@ -24,6 +26,14 @@ export class McpServers {
     const definition = this.#options.definitions.get(server)
     invariant(definition !== undefined, `there is no MCP server ${server}`)
     return definition
+  }
+
+  /** Which server this is: what a person approves is done by this command in this folder, or at this address, and by no other. */
+  whichOne(server: string): unknown {
+    const definition = this.definition(server)
+    if (definition.kind === 'http') return { url: definition.url }
+    const { command, cwd = '.' } = definition
+    return { command, folder: resolve(this.#options.place.cwd, cwd) }
   }
 
   /** Each run is a user of its own. */

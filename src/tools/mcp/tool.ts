@@ -22,6 +22,8 @@ export function mcpTool(accepted: AcceptedTool, servers: McpServers): Tool {
   const { server, definition } = accepted
   const rules = servers.definition(server)
   const { effect } = effectOf(definition, rules)
+  const repeat = rules.repeat[definition.name] ?? (effect === 'write' ? 'once' : 'each')
+  const once = effect === 'write' && repeat === 'once' ? rules.once[definition.name] : undefined
   const idempotent = rules.idempotent.includes(definition.name)
   const machine: Machine = { accepted, servers, effect, idempotent, timeoutMs: rules.timeoutMs }
   return {
@@ -29,7 +31,9 @@ export function mcpTool(accepted: AcceptedTool, servers: McpServers): Tool {
     description: definition.description ?? '',
     inputSchema: definition.inputSchema,
     effect,
-    repeat: rules.repeat[definition.name] ?? (effect === 'write' ? 'once' : 'each'),
+    repeat,
+    ...(once === undefined ? {} : { once }),
+    definition: servers.whichOne(server),
     timeoutMs: rules.timeoutMs,
     idempotent,
     identity: (input) => pick(input, rules.identity[definition.name]),
