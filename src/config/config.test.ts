@@ -78,6 +78,35 @@ test('a group of tools is taken apart, in agents and in rules', () => {
   ])
 })
 
+test.each(['schedule_followup', 'list_followups', 'cancel_followup'])('%s brings all that follow-ups need', (name) => {
+  const agent = { model: 'scripted:./x.json', tools: [name] }
+  const policy = [{ tool: name, decision: 'allow' }]
+  const config = readConfig({ agents: { a: agent }, policy }, 'c.ts')
+  expect(config.agents.get('a')).toMatchObject({ tools: ['schedule_followup', 'list_followups', 'cancel_followup'] })
+  // A rule is about the one that it names.
+  expect(config.policy).toEqual(policy)
+})
+
+test('how long the ledger keeps what was settled is a duration', () => {
+  expect(readConfig({ retention: { occurrences: '30d' } }, 'c.ts')).toMatchObject({
+    occurrencesKeptMs: 30 * 86_400_000,
+  })
+  expect(describeError(failure('{ "retention": { "occurrences": 30 } }'))).toContain('must be a duration')
+  expect(describeError(failure('{ "retention": { "runs": "1d" } }'))).toContain('"retention.runs" is not a setting')
+})
+
+test('webhooks of schedules have a secret, and rules; no agent has them as a tool', () => {
+  const webhooks = { secret: '${HOOK}' }
+  const policy = [{ tool: 'webhook', decision: 'ask' }]
+  expect(readConfig({ webhooks, policy }, 'c.ts')).toMatchObject({ webhookSecret: '${HOOK}', policy })
+  expect(describeError(failure('{ "webhooks": {} }'))).toContain('"webhooks" has no "secret"')
+  const agent = '{ "model": "scripted:./x.json", "tools": ["webhook"] }'
+  expect(describeError(failure(`{ "agents": { "a": ${agent} } }`))).toContain('names the tool "webhook"')
+  expect(describeError(failure(`{ "agents": { "holdfast:webhook": { "command": ["true"] } } }`))).toContain(
+    'has a name of ours',
+  )
+})
+
 test('a tool that only says the least is a write, once, for half an hour', () => {
   const least = { effect: 'write', description: 'x', command: ['true'] }
   const { tools } = readConfig({ tools: { w: least, r: { ...least, effect: 'read' } } }, 'c.ts')

@@ -46,6 +46,9 @@ interface Written {
   readonly servers: readonly string[]
 }
 
+/** Sessions of Claude Code, where its hooks ask us for leave: which tools they have, only the client knows. */
+const SESSIONS = 'claude'
+
 /** Every tool and agent that is named must be there: a rule for a name with a typing mistake would protect nothing. */
 export function checkNames({ agents, policy, agentNames, toolNames, servers }: Written, complain: Complain): void {
   const tools = [...toolNames, ...NAMES_IN_CONFIG, ...servers.map((server) => `mcp:${server}`)]
@@ -60,6 +63,7 @@ export function checkNames({ agents, policy, agentNames, toolNames, servers }: W
   }
   for (const [index, { tool, agent }] of policy.entries()) {
     const at = (key: string) => ['policy', index, key]
+    if (agent === SESSIONS && !agentNames.includes(agent)) continue
     if (tool !== undefined && tool !== WEBHOOK_TOOL && !tools.includes(tool) && !isOfServer(tool, servers)) {
       complain(at('tool'), `names the tool "${tool}", which does not exist`, suggest(tool, tools))
     }

@@ -130,16 +130,21 @@ export function* startChild(child: NewChild): Transition<StartedChild> {
 
 const countRow = row({ count: integer })
 
-function* limitReached(parent: Run, limits: ChildLimits): Transition<StartedChild | undefined> {
-  // One more than the limit is enough to know, whatever circle somebody has made of parents.
-  const { count: depth } = yield* one(
+/** How many threads a thread descends from. One more than `most` is enough to know, whatever circle somebody has made of parents. */
+export function* depthOf(threadId: ThreadId, most: number): Transition<number> {
+  const { count } = yield* one(
     countRow,
     sql`with recursive line (id, depth) as (
-        select parent_id, 1 from threads where id = ${parent.threadId} and parent_id is not null
+        select parent_id, 1 from threads where id = ${threadId} and parent_id is not null
         union all select t.parent_id, line.depth + 1 from threads t join line on t.id = line.id
-          where t.parent_id is not null and line.depth <= ${limits.depth})
+          where t.parent_id is not null and line.depth <= ${most})
       select count(*) as count from line`,
   )
+  return count
+}
+
+function* limitReached(parent: Run, limits: ChildLimits): Transition<StartedChild | undefined> {
+  const depth = yield* depthOf(parent.threadId, limits.depth)
   if (depth >= limits.depth) return { kind: 'limit', limit: 'depth', value: limits.depth }
   const { count } = yield* one(
     countRow,

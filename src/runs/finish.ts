@@ -62,7 +62,7 @@ export function* finishUnclaimed(runId: RunId, outcome: Outcome): Transition<Fin
  * comes to its end all the same; that is when the run ends, as cancelled.
  */
 export function* finishObserved(runId: RunId, outcome: Outcome): Transition<Finish> {
-  const holds = sql`id = ${runId} and kind = 'observed' and state = 'running'`
+  const holds = sql`id = ${runId} and kind = 'observed' and state in ('running', 'parked')`
   const ended = yield* writeEnd(holds, outcome)
   if (ended !== undefined) return { kind: 'finished', run: yield* followEnd(ended, outcome) }
   const instead: Outcome = { state: 'cancelled', ...(outcome.usage === undefined ? {} : { usage: outcome.usage }) }

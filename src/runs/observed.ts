@@ -4,6 +4,7 @@ import { record } from '../events/event.ts'
 import { now, sql } from '../store/sql.ts'
 import { first } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
+import { DECISION, ITS_CLIENT, holdRun } from './park.ts'
 import { findRun, runRow } from './run.ts'
 import type { ObservedRequest, Run } from './run.ts'
 
@@ -35,4 +36,36 @@ export function* beginObserved({ threadId, agent, parentThreadId, request }: Obs
   }
   yield* record({ type: 'run.started', threadId, runId: id, data: { observed: request.client } })
   return begun
+}
+
+/**
+ * Its client has ended while a call of it waits for a person: the client comes back for the answer, and then it is the same
+ * turn. False: nothing of it waits.
+ */
+export function* parkObserved(runId: RunId): Transition<boolean> {
+  yield* holdRun(runId)
+  const parked = yield* first(
+    runRow,
+    sql`update runs set state = 'parked', parked_at = ${now},
+        parked_for = case when exists (select 1 from actions a where a.run_id = runs.id and a.state = 'waiting')
+          then ${DECISION} else ${ITS_CLIENT} end
+      where id = ${runId} and kind = 'observed' and state = 'running' and cancel_requested_at is null
+        and exists (select 1 from actions a where a.run_id = runs.id and a.mark = 'deferred' and a.state <> 'withdrawn')
+      returning *`,
+  )
+  if (parked === undefined) return false
+  yield* record({ type: 'run.parked', threadId: parked.threadId, runId, data: { waitsFor: parked.parkedFor ?? '' } })
+  return true
+}
+
+/** The client is back. False: the turn did not wait for it, or was cancelled meanwhile. */
+export function* goOnObserved(runId: RunId): Transition<boolean> {
+  const resumed = yield* first(
+    runRow,
+    sql`update runs set state = 'running', parked_ms = parked_ms + (${now} - parked_at), parked_at = null, parked_for = null
+      where id = ${runId} and kind = 'observed' and state = 'parked' returning *`,
+  )
+  if (resumed === undefined) return false
+  yield* record({ type: 'run.resumed', threadId: resumed.threadId, runId })
+  return true
 }

@@ -59,6 +59,9 @@ export function* resumeWaiting(threadId: ThreadId): Transition<void> {
 /** What a run that waits for a person's decision is parked for. */
 export const DECISION = 'a decision'
 
+/** What the turn of a session is parked for when everything is decided: only its client can go on with it. */
+export const ITS_CLIENT = 'its client'
+
 /**
  * Whoever decides something for a run, and whoever parks it for that, holds the run's row first: so neither misses the
  * other, also where writers run side by side.
@@ -71,22 +74,25 @@ export function* holdRun(runId: RunId): Transition<void> {
 export function* resumeDecided(runId: RunId): Transition<void> {
   const waiting = yield* first(
     threadRunRow,
-    sql`select id from runs where id = ${runId} and state = 'parked' and parked_for = ${DECISION}`,
+    sql`select id from runs where id = ${runId} and state = 'parked' and parked_for = ${DECISION} and kind <> 'observed'`,
   )
-  if (waiting !== undefined) yield* resumeRun(waiting.id)
+  if (waiting !== undefined) return void (yield* resumeRun(waiting.id))
+  yield* run(sql`update runs set parked_for = ${ITS_CLIENT} where id = ${runId} and state = 'parked' and kind = 'observed'
+    and parked_for = ${DECISION}
+    and not exists (select 1 from actions a where a.run_id = runs.id and a.state = 'waiting')`)
 }
 
 export function* holdThread(threadId: ThreadId): Transition<void> {
   yield* holding(`thread:${threadId}`, run(sql`update threads set agent = agent where id = ${threadId}`))
 }
 
-/** What it waited for has come. The time it was parked does not count towards its limits. */
+/** What it waited for has come; a session's own turn is nobody's to claim. The time it was parked does not count towards its limits. */
 export function* resumeRun(runId: RunId): Transition<Run | undefined> {
   const resumed = yield* first(
     runRow,
     sql`update runs set state = 'queued', parked_ms = parked_ms + (${now} - parked_at), parked_at = null, parked_for = null,
         resume_at = null
-      where id = ${runId} and state = 'parked' returning *`,
+      where id = ${runId} and state = 'parked' and kind <> 'observed' returning *`,
   )
   if (resumed !== undefined) yield* record({ type: 'run.resumed', threadId: resumed.threadId, runId })
   return resumed

@@ -11,7 +11,8 @@ import { all, first, single } from '../store/transition.ts'
 export const RUN_MOVES = {
   queued: ['running', 'cancelled', 'failed'],
   running: ['succeeded', 'failed', 'cancelled', 'parked', 'queued'],
-  parked: ['queued', 'cancelled', 'failed'],
+  // Running at once: the turn of a session, whose client came back.
+  parked: ['queued', 'running', 'cancelled', 'failed'],
   succeeded: [],
   failed: [],
   cancelled: [],

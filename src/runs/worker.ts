@@ -73,8 +73,19 @@ export const liveDaemons = single((home: string | null) =>
   ),
 )
 
-/** Workers that did not say that they stopped. */
-export const liveWorkers = single(() => all(workerRow, sql`select * from workers where stopped_at is null`))
+/**
+ * Workers that did not say that they stopped, and of each home folder its last daemon, whatever it said: it comes back with its
+ * agents, and a program that is up meanwhile, with other ones, must not take them for unknown.
+ */
+export const knownWorkers = single(() =>
+  all(
+    workerRow,
+    sql`select w.* from workers w left join
+        (select host, home, max(started_at) as started_at from workers where kind = 'daemon' group by host, home) as last
+        on last.host = w.host and last.home = w.home and last.started_at = w.started_at and w.kind = 'daemon'
+      where w.stopped_at is null or last.host is not null`,
+  ),
+)
 
 export const findWorker = single((id: WorkerId) => first(workerRow, sql`select * from workers where id = ${id}`))
 

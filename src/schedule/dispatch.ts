@@ -2,14 +2,14 @@ import type { MessageId, RunId, ThreadId } from '../base/ids.ts'
 import type { AgentRequest } from '../runs/run.ts'
 import { wakeThread } from '../runs/send.ts'
 import { submitRun } from '../runs/submit.ts'
-import { liveWorkers } from '../runs/worker.ts'
+import { knownWorkers } from '../runs/worker.ts'
 import { row, text } from '../store/row.ts'
-import { sql } from '../store/sql.ts'
-import { first } from '../store/transition.ts'
+import { now, sql } from '../store/sql.ts'
+import { first, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { acceptMessage } from '../threads/accept.ts'
 import { reopenThread } from '../threads/remove.ts'
-import { findThread, openThread } from '../threads/thread.ts'
+import { findThread, holdThread, openThread } from '../threads/thread.ts'
 import type { Thread } from '../threads/thread.ts'
 import type { Occurrence } from './occurrence.ts'
 import type { Schedule, Target } from './schedule.ts'
@@ -39,14 +39,28 @@ export function* dispatch(schedule: Schedule, occurrence: Occurrence, ids: Firin
     case 'message':
       return yield* toThread(schedule, target, occurrence, ids)
     case 'agent':
-      return yield* toNewThread(schedule, target.agent, target.text, occurrence, ids)
+      return yield* toNewThread(schedule, target.agent, { text: target.text }, occurrence, ids)
     case 'webhook':
-      return yield* toNewThread(schedule, WEBHOOK_AGENT, target.url, occurrence, ids)
+      return yield* toNewThread(schedule, WEBHOOK_AGENT, webhookOf(schedule, target, occurrence), occurrence, ids)
     case 'command':
-      return yield* toCommand(schedule, target, ids)
+      return yield* toCommand(schedule, target, occurrence, ids)
     default:
       return dropped(`"${(target as { kind: string }).kind}" is no kind of target`)
   }
+}
+
+/**
+ * Whose it is stands there before the message or the run does: whoever takes that at the same moment, as another member of
+ * this batch can, finds it.
+ */
+function* lead(
+  { id, attempts }: Occurrence,
+  threadId: ThreadId,
+  to: { readonly messageId?: MessageId; readonly runId?: RunId },
+): Transition<void> {
+  yield* run(sql`update occurrences set state = 'dispatched', attempts = ${attempts + 1}, fired_at = coalesce(fired_at, ${now}), waits = null,
+      next_attempt_at = null, reason = null, thread_id = ${threadId}, message_id = ${to.messageId ?? null}, run_id = ${to.runId ?? null}
+    where id = ${id} and state = 'due'`)
 }
 
 const dropped = (error: string): Dispatched => ({ kind: 'failed', error, transient: false })
@@ -57,46 +71,49 @@ function* toThread(
   occurrence: Occurrence,
   ids: FiringIds,
 ): Transition<Dispatched> {
-  const thread = yield* findThread.single(target.threadId)
+  // Held: whoever opens it again comes before, and it is open, or after, and finds what waits for it.
+  const thread = yield* holdThread(target.threadId)
   if (thread === undefined) return dropped(`there is no thread ${target.threadId}`)
   if (thread.state === 'removed' || thread.generation !== target.generation)
     return dropped(`the thread ${target.threadId} was removed`)
   if (thread.state === 'stopped' && schedule.options.stopped === 'hold') return { kind: 'held', threadId: thread.id }
   if (thread.state === 'stopped' && schedule.options.stopped === 'drop')
     return dropped(`the thread ${target.threadId} is stopped`)
-  const isSession = yield* hasSession(thread.id)
+  // That of a command, too, is only an inbox: whoever is there drains it.
+  const isSession = thread.agent === 'command' || (yield* hasSession(thread.id))
   if (!isSession && !(yield* isKnownAgent(thread.agent))) return dropped(`no daemon has the agent ${thread.agent}`)
   if (thread.state === 'stopped') yield* reopenThread(thread.id)
-  return yield* say(schedule, thread, target.text, occurrence, ids, isSession)
+  return yield* say(schedule, thread, { text: target.text }, occurrence, ids, isSession)
 }
 
 /** A thread of its own for each firing; what becomes of it is told to the schedule's owner, as of a child. */
 function* toNewThread(
   schedule: Schedule,
   agent: string,
-  words: string,
+  said: Said,
   occurrence: Occurrence,
   ids: FiringIds,
 ): Transition<Dispatched> {
   if (!(yield* isKnownAgent(agent))) return dropped(`no daemon has the agent ${agent}`)
   const thread = yield* openThread(ids.threadId, agent, yield* presentOwner(schedule))
-  return yield* say(schedule, thread, words, occurrence, ids, false)
+  return yield* say(schedule, thread, said, occurrence, ids, false)
 }
 
 function* say(
   schedule: Schedule,
   thread: Thread,
-  words: string,
+  said: Said,
   occurrence: Occurrence,
   { messageId, runId }: FiringIds,
   isSession: boolean,
 ): Transition<Dispatched> {
+  yield* lead(occurrence, thread.id, { messageId })
   const { message } = yield* acceptMessage({
     id: messageId,
     threadId: thread.id,
     kind: 'followup',
     key: `occurrence:${occurrence.id}:${occurrence.attempts + 1}`,
-    body: { text: words, ...headerOf(schedule, occurrence) },
+    body: { ...said, ...headerOf(schedule, occurrence) },
   })
   if (message.state === 'dead') return dropped(`its message was not delivered: ${message.reason ?? 'dead'}`)
   // A session takes its turns elsewhere; with a full backlog the message waits, and its thread is woken when there is room.
@@ -116,13 +133,45 @@ const headerOf = ({ name, kind, createdAt, options }: Schedule, { dueAt, lateMs,
   ...(options.why === undefined ? {} : { why: options.why }),
 })
 
+type Said = { readonly text: string } & Readonly<Record<string, unknown>>
+
+/** What the webhook's agent is to send. In the message, so that an edit of the schedule does not change what is under way. */
+export interface WebhookOrder {
+  readonly url: string
+  readonly method: string
+  readonly body?: unknown
+  readonly occurrence: string
+  readonly madeBy: string
+  /** A run asked for it, and no person: it may reach no more than that run's own tools. */
+  readonly fromRun: boolean
+}
+
+function webhookOf({ madeBy, ownerRun }: Schedule, target: TargetOf<'webhook'>, { id }: Occurrence): Said {
+  const { url, method = 'POST', body } = target
+  const order: WebhookOrder = {
+    url,
+    method,
+    ...(body === undefined ? {} : { body }),
+    occurrence: id,
+    madeBy,
+    fromRun: ownerRun !== null,
+  }
+  return { text: `${method} ${url}`, webhook: order }
+}
+
 function requestOf({ options }: Schedule): AgentRequest {
   return { kind: 'agent', ...(options.firingMicrousd === undefined ? {} : { maxCostMicrousd: options.firingMicrousd }) }
 }
 
-function* toCommand(schedule: Schedule, target: TargetOf<'command'>, ids: FiringIds): Transition<Dispatched> {
+function* toCommand(
+  schedule: Schedule,
+  target: TargetOf<'command'>,
+  occurrence: Occurrence,
+  ids: FiringIds,
+): Transition<Dispatched> {
   const { kind, argv, cwd, env, timeoutMs } = target
   const owner = yield* presentOwner(schedule)
+  yield* lead(occurrence, ids.threadId, { runId: ids.runId })
   const submitted = yield* submitRun({
     id: ids.runId,
     threadId: ids.threadId,
@@ -155,7 +204,7 @@ function* hasSession(threadId: ThreadId): Transition<boolean> {
   return (yield* first(idRow, sql`select id from sessions where thread_id = ${threadId} limit 1`)) !== undefined
 }
 
-/** By what workers say of themselves: one that is down for a moment has not said that it stopped, or comes back. */
+/** By what workers say of themselves, those too that are down and come back. */
 function* isKnownAgent(agent: string): Transition<boolean> {
-  return (yield* liveWorkers.single()).some(({ agents }) => agents?.includes(agent) === true)
+  return (yield* knownWorkers.single()).some(({ agents }) => agents?.includes(agent) === true)
 }

@@ -1,18 +1,19 @@
+import { canonicalJson } from '../base/canonical-json.ts'
 import type { RunId, ScheduleId, ThreadId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { integer, row } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
 import { first, one } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
-import { cancelRun } from '../runs/cancel.ts'
-import { passOver } from './fire.ts'
 import { openOccurrences } from './occurrence.ts'
+import { passDue } from './passed-over.ts'
 import { until } from './plan.ts'
-import { countInstants, lastInstants, nextAfter } from './rule.ts'
+import { nextAfter } from './rule.ts'
 import type { Rule } from './rule.ts'
 import { findSchedule, jitterOf, scheduleRow } from './schedule.ts'
 import type { Schedule, ScheduleOptions, Target } from './schedule.ts'
 import { endSchedule, holdSchedule, settleOccurrence } from './settle.ts'
+import { takeBack } from './take-back.ts'
 
 /** When, as one asks for it: a delay counts from when it is stored, and so does an interval without an anchor. */
 export type NewRule =
@@ -107,13 +108,17 @@ export function* editSchedule(id: ScheduleId, edit: Edit, by: string): Transitio
   const rule = edit.rule === undefined ? schedule.rule : settled(edit.rule, at)
   const options = { ...schedule.options, ...edit.options }
   const target = edit.target ?? schedule.target
-  const nextAt = edit.rule === undefined ? keptInstant(schedule, options) : firstInstant(rule, options, at)
+  const nextAt = instantAfterEdit(schedule, edit, rule, options, at)
   if (nextAt === undefined) return { kind: 'never' }
+  // The same edit, whose first answer was lost.
+  if (isSame([rule, target, options, nextAt], [schedule.rule, schedule.target, schedule.options, schedule.nextAt]))
+    return { kind: 'edited', schedule }
+  if (nextAt !== schedule.nextAt) yield* passDue(schedule, `its rule was changed by ${by} before anybody acted on it`)
   const changed = yield* one(
     scheduleRow,
     sql`update schedules set rule = ${JSON.stringify(rule)}, target = ${JSON.stringify(target)}, options = ${JSON.stringify(options)},
         target_thread = ${target.kind === 'message' ? target.threadId : null}, next_at = ${nextAt},
-        next_fire_at = ${nextAt + jitterOf(id, nextAt, options.jitterMs)}, version = version + 1, failures = 0, updated_at = ${now}
+        next_fire_at = ${fireAt(id, nextAt, options)}, version = version + 1, failures = 0, updated_at = ${now}
       where id = ${id} returning *`,
   )
   yield* record({
@@ -124,8 +129,26 @@ export function* editSchedule(id: ScheduleId, edit: Edit, by: string): Transitio
   return { kind: 'edited', schedule: changed }
 }
 
-const keptInstant = ({ nextAt, rule }: Schedule, options: ScheduleOptions) =>
-  until({ options }, nextAt ?? (rule.kind === 'once' ? undefined : rule.kind === 'every' ? rule.anchor : undefined))
+const isSame = (some: unknown, other: unknown) => canonicalJson(some) === canonicalJson(other)
+
+/** Null: nothing lies ahead, and what is under way is its last. Undefined: the edit would leave nothing where something was. */
+function instantAfterEdit(
+  { nextAt, firings }: Schedule,
+  edit: Edit,
+  rule: Rule,
+  options: ScheduleOptions,
+  at: number,
+): number | null | undefined {
+  const isUsedUp = options.maxFirings !== undefined && firings >= options.maxFirings
+  if (edit.rule !== undefined) return isUsedUp ? undefined : firstInstant(rule, options, at)
+  // Its last one is under way; more may come if the edit allows it.
+  const kept = nextAt ?? (rule.kind === 'once' ? undefined : nextAfter(rule, at))
+  const ahead = isUsedUp ? undefined : until({ options }, kept)
+  return ahead ?? (nextAt === null ? null : undefined)
+}
+
+const fireAt = (id: ScheduleId, nextAt: number | null, { jitterMs }: ScheduleOptions) =>
+  nextAt === null ? null : nextAt + jitterOf(id, nextAt, jitterMs)
 
 export const isOver = ({ state }: Schedule) => state === 'ended' || state === 'removed'
 
@@ -161,12 +184,11 @@ export function* resumeSchedule(id: ScheduleId, by: string): Transition<Resumed>
   const schedule = yield* holdSchedule(id)
   if (schedule === undefined) return { kind: 'unknown' }
   if (schedule.state !== 'paused') return { kind: isOver(schedule) ? 'over' : 'already', schedule }
-  const { at } = yield* one(instantRow, sql`select ${now} as at`)
-  const nextAt = yield* passPaused(schedule, at)
+  const nextAt = yield* passPaused(schedule)
   const resumed = yield* one(
     scheduleRow,
     sql`update schedules set state = 'active', reason = null, failures = 0, next_at = ${nextAt},
-        next_fire_at = ${nextAt === null ? null : nextAt + jitterOf(id, nextAt, schedule.options.jitterMs)}, updated_at = ${now}
+        next_fire_at = ${fireAt(id, nextAt, schedule.options)}, updated_at = ${now}
       where id = ${id} returning *`,
   )
   yield* record({
@@ -179,13 +201,11 @@ export function* resumeSchedule(id: ScheduleId, by: string): Transition<Resumed>
   return { kind: 'over', schedule: (yield* findSchedule.single(id)) ?? resumed }
 }
 
-function* passPaused(schedule: Schedule, at: number): Transition<number | null> {
-  const { nextAt: from, rule } = schedule
-  if (from === null || from > at || rule.kind === 'once') return from
-  const to = lastInstants(rule, from, at, 1).at(-1) ?? from
-  const reason = `paused: ${schedule.reason ?? 'by somebody'}`
-  yield* passOver(schedule, { from, to, instants: countInstants(rule, from, to), reason })
-  return until(schedule, nextAfter(rule, to)) ?? null
+function* passPaused(schedule: Schedule): Transition<number | null> {
+  const { nextAt, rule } = schedule
+  if (rule.kind === 'once') return nextAt
+  const last = yield* passDue(schedule, `paused: ${schedule.reason ?? 'by somebody'}`)
+  return last === undefined ? nextAt : (until(schedule, nextAfter(rule, last)) ?? null)
 }
 
 export type RemovedSchedule =
@@ -204,7 +224,7 @@ export function* removeSchedule(
   if (!(yield* endSchedule(schedule, 'removed', reason))) return { kind: 'already', schedule }
   for (const open of yield* openOccurrences.single(id)) {
     if (open.state === 'due') yield* settleOccurrence(open, { kind: 'skipped', reason: `its schedule was ${reason}` })
-    else if (cancel && open.runId !== null) yield* cancelRun(open.runId, { by, reason: `its schedule was ${reason}` })
+    else if (cancel) yield* takeBack(open.id, by, `its schedule was ${reason}`)
   }
   return { kind: 'removed', schedule: (yield* findSchedule.single(id)) ?? schedule }
 }

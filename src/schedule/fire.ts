@@ -1,22 +1,21 @@
 import { invariant } from '../base/errors.ts'
 import type { OccurrenceId, ScheduleId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
-import { cancelRun } from '../runs/cancel.ts'
 import { integer, row } from '../store/row.ts'
-import { now, sql } from '../store/sql.ts'
+import { literals, now, sql } from '../store/sql.ts'
 import { all, first, holding, one, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
-import { buryMessage } from '../threads/dead-letter.ts'
-import { findMessage } from '../threads/message.ts'
 import { dispatch } from './dispatch.ts'
 import type { FiringIds } from './dispatch.ts'
-import { findOccurrence, occurrenceRow, openOccurrences } from './occurrence.ts'
+import { OPEN_OCCURRENCES, findOccurrence, occurrenceRow, openOccurrences } from './occurrence.ts'
 import type { Occurrence } from './occurrence.ts'
+import { passOver } from './passed-over.ts'
 import { planFiring } from './plan.ts'
-import type { Firing, PassedOver, Plan } from './plan.ts'
+import type { Firing, Plan } from './plan.ts'
 import { findSchedule, jitterOf, scheduleRow } from './schedule.ts'
 import type { Schedule } from './schedule.ts'
 import { OVERLAP, endWhenOver, holdSchedule, settleOccurrence } from './settle.ts'
+import { takeBack } from './take-back.ts'
 
 const instantRow = row({ at: integer })
 
@@ -68,18 +67,6 @@ function* advance(schedule: Schedule, { next, fire }: Plan): Transition<Schedule
   )
 }
 
-/** One line for all of them: each has its reason, and a second's rule that nobody looked at for a week has no million lines. */
-export function* passOver({ id, name }: Schedule, passed: PassedOver): Transition<void> {
-  const { from, to, instants, reason } = passed
-  const occurrence = `${id}.${from}`
-  const stored =
-    yield* run(sql`insert into occurrences (id, schedule_id, due_at, origin, state, reason, instants, last_at, created_at, settled_at)
-    values (${occurrence}, ${id}, ${from}, 'due', 'skipped', ${reason}, ${instants}, ${to}, ${now}, ${now}) on conflict do nothing`)
-  if (stored === 0) return
-  const data = { scheduleId: id, name, dueAt: from, state: 'skipped', origin: 'due', attempts: 0, reason, instants }
-  yield* record({ type: 'occurrence.settled', data })
-}
-
 type NewOccurrence = Pick<Firing, 'dueAt' | 'lateMs'> & {
   readonly id: OccurrenceId
   readonly origin: Occurrence['origin']
@@ -87,8 +74,8 @@ type NewOccurrence = Pick<Firing, 'dueAt' | 'lateMs'> & {
 }
 
 /**
- * Stores an occurrence and begins it, unless the one before it or the day's spending is in the way. Undefined: this instant
- * has its line already, from before the schedule was changed.
+ * Stores an occurrence and begins it, unless the one before it or the day's spending is in the way. Without ids it follows
+ * another one that is caught up. Undefined: this instant has its line already, from before the schedule was changed.
  */
 function* begin(schedule: Schedule, occurrence: NewOccurrence, ids?: FiringIds): Transition<Occurrence | undefined> {
   const before = yield* openOccurrences.single(schedule.id)
@@ -102,7 +89,7 @@ function* begin(schedule: Schedule, occurrence: NewOccurrence, ids?: FiringIds):
   const spent = yield* daySpent(schedule)
   if (spent !== undefined) yield* settleOccurrence(stored, { kind: 'skipped', reason: spent })
   else if (before.length === 0) yield* ids === undefined ? release(stored) : attempt(schedule, stored, ids)
-  else yield* overlap(schedule, stored, before)
+  else yield* overlap(schedule, stored, before, ids === undefined)
   return stored
 }
 
@@ -120,16 +107,18 @@ function* daySpent({ id, options }: Schedule): Transition<string | undefined> {
   return `spend: ${spent / 1e6} USD within a day, ${options.dayMicrousd / 1e6} at most`
 }
 
-function* overlap(schedule: Schedule, stored: Occurrence, before: readonly Occurrence[]): Transition<void> {
+function* overlap(
+  schedule: Schedule,
+  stored: Occurrence,
+  before: readonly Occurrence[],
+  isFollower: boolean,
+): Transition<void> {
   const running = before[0]
   // Those that are caught up follow each other: their number has its own limit.
-  const mayWait = stored.origin === 'catch_up' || (schedule.options.overlap === 'queue' && !before.some(isQueued))
-  if (schedule.options.overlap === 'cancel') {
-    for (const old of before) yield* giveWay(old, stored)
-    const open = yield* openOccurrences.single(schedule.id)
-    return yield* open.length === 1 ? release(stored) : wait(stored, `waits for the end of ${open[0]?.dueAt}`)
-  }
-  if (mayWait) return yield* wait(stored, `the one that was due at ${words(running)} is still at work`)
+  if (isFollower) return yield* wait(stored, `the one that was due at ${words(running)} comes first`)
+  if (schedule.options.overlap === 'cancel') return yield* takePlace(schedule, stored, before)
+  if (schedule.options.overlap === 'queue' && !before.some(isQueued))
+    return yield* wait(stored, `the one that was due at ${words(running)} is still at work`)
   const reason = `${OVERLAP}the one that was due at ${words(running)} is still ${running === undefined || isQueued(running) ? 'waiting' : 'at work'}`
   yield* settleOccurrence(stored, { kind: 'skipped', reason })
 }
@@ -138,15 +127,14 @@ const isQueued = ({ waits }: Occurrence) => waits === 'overlap'
 const words = (occurrence: Occurrence | undefined) =>
   occurrence === undefined ? 'an earlier instant' : new Date(occurrence.dueAt).toISOString()
 
-/** The old one ends for the new one: its run is cancelled, a message that nobody has taken is taken back. */
-function* giveWay(old: Occurrence, newer: Occurrence): Transition<void> {
-  const reason = `${OVERLAP}the one that is due at ${words(newer)} takes its place`
-  if (old.runId !== null) return void (yield* cancelRun(old.runId, { by: 'its schedule', reason }))
-  const message = old.messageId === null ? undefined : yield* findMessage.single(old.messageId)
-  if (message?.state === 'pending') yield* buryMessage(message, 'withdrawn')
-  if (message?.state === 'leased') return
-  const open = yield* findOccurrence.single(old.id)
-  if (open?.state === 'due') yield* settleOccurrence(open, { kind: 'dropped', reason })
+/** The old ones end for the new one; it begins when they have. */
+function* takePlace({ id }: Schedule, stored: Occurrence, before: readonly Occurrence[]): Transition<void> {
+  const reason = `${OVERLAP}the one that is due at ${words(stored)} takes its place`
+  for (const old of before) yield* takeBack(old.id, 'its schedule', reason)
+  const open = (yield* openOccurrences.single(id)).filter((other) => other.id !== stored.id)
+  yield* open.length === 0
+    ? release(stored)
+    : wait(stored, `waits for the end of the one that was due at ${words(open[0])}`)
 }
 
 function* wait({ id, scheduleId, dueAt }: Occurrence, reason: string): Transition<void> {
@@ -165,17 +153,15 @@ function* attempt(schedule: Schedule, occurrence: Occurrence, ids: FiringIds): T
   if (result.kind === 'held') return yield* holdForThread(occurrence, result.threadId)
   if (result.kind === 'failed') {
     const tried = { ...occurrence, attempts }
-    yield* run(sql`update occurrences set attempts = ${attempts} where id = ${occurrence.id} and state = 'due'`)
+    yield* run(sql`update occurrences set attempts = ${attempts}, run_id = null, message_id = null
+      where id = ${occurrence.id} and state in (${literals(OPEN_OCCURRENCES)})`)
     const { error: reason, transient } = result
     return yield* settleOccurrence(
       tried,
       transient ? { kind: 'failed', reason, transient } : { kind: 'dropped', reason },
     )
   }
-  const { threadId, messageId, runId } = result
-  yield* run(sql`update occurrences set state = 'dispatched', attempts = ${attempts}, fired_at = coalesce(fired_at, ${now}), waits = null,
-      next_attempt_at = null, reason = null, thread_id = ${threadId}, message_id = ${messageId ?? null}, run_id = ${runId ?? null}
-    where id = ${occurrence.id} and state = 'due'`)
+  const { threadId, runId } = result
   const { scheduleId, dueAt, lateMs, origin } = occurrence
   const data = { scheduleId, name: schedule.name, dueAt, lateMs, origin, attempts }
   yield* record({ type: 'occurrence.dispatched', threadId, ...(runId === undefined ? {} : { runId }), data })
@@ -212,21 +198,44 @@ export function* fireAgain(id: OccurrenceId, ids: FiringIds): Transition<Fired> 
 
 /**
  * A firing that could not even be tried: something in it threw. Its instant is settled all the same, or it would come again
- * and again; after the retries it is dropped with this error.
+ * and again; a rule that cannot be read any more is the end of its schedule.
  */
 export function* fireBroken(id: ScheduleId, dueAt: number, error: string): Transition<Fired> {
   const schedule = yield* holdSchedule(id)
   if (schedule?.state !== 'active' || schedule.nextAt !== dueAt) return { kind: 'lost' }
-  yield* run(sql`update schedules set next_at = null, next_fire_at = null where id = ${id}`)
-  const stored = yield* first(
-    occurrenceRow,
-    sql`insert into occurrences (id, schedule_id, due_at, origin, state, attempts, thread_id, created_at)
-      values (${`${id}.${dueAt}`}, ${id}, ${dueAt}, 'due', 'due', 1, ${schedule.targetThread}, ${now})
-      on conflict do nothing returning *`,
-  )
-  if (stored === undefined) return { kind: 'lost' }
-  yield* settleOccurrence(stored, { kind: 'dropped', reason: `it could not be carried out: ${error}` })
-  return { kind: 'fired', occurrences: [stored.id] }
+  const { at } = yield* one(instantRow, sql`select ${now} as at`)
+  const plan = planAnyway(schedule, dueAt, at)
+  if ((yield* advance(schedule, plan)) === undefined) return { kind: 'lost' }
+  for (const passed of plan.passedOver) yield* passOver(schedule, passed)
+  const occurrences: OccurrenceId[] = []
+  for (const firing of plan.fire) {
+    const stored = yield* first(
+      occurrenceRow,
+      sql`insert into occurrences (id, schedule_id, due_at, origin, state, attempts, late_ms, thread_id, created_at)
+        values (${`${id}.${firing.dueAt}`}, ${id}, ${firing.dueAt}, ${firing.origin}, 'due', 1, ${firing.lateMs},
+          ${schedule.targetThread}, ${now}) on conflict do nothing returning *`,
+    )
+    if (stored === undefined) continue
+    yield* settleOccurrence(stored, { kind: 'dropped', reason: `it could not be carried out: ${error}` })
+    occurrences.push(stored.id)
+  }
+  return { kind: 'fired', occurrences }
+}
+
+function planAnyway(schedule: Schedule, dueAt: number, at: number): Plan {
+  try {
+    return planFiring(schedule, at)
+  } catch {
+    return { passedOver: [], fire: [{ dueAt, lateMs: Math.max(at - dueAt, 0), origin: 'due' }], next: undefined }
+  }
+}
+
+/** The same for one that was to be tried again. */
+export function* againBroken(id: OccurrenceId, error: string): Transition<Fired> {
+  const known = yield* findOccurrence.single(id)
+  if (known?.state !== 'due') return { kind: 'lost' }
+  yield* settleOccurrence(known, { kind: 'dropped', reason: `it could not be carried out: ${error}` })
+  return { kind: 'fired', occurrences: [id] }
 }
 
 export type RunNow =

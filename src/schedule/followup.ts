@@ -2,12 +2,13 @@ import type { RunId, ScheduleId, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { integer, row } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
-import { first, holding, one, run } from '../store/transition.ts'
+import { first, one } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
-import { findThread } from '../threads/thread.ts'
-import { addSchedule, removeSchedule } from './edit.ts'
+import { findThread, holdThread } from '../threads/thread.ts'
+import { addSchedule, isOver, removeSchedule } from './edit.ts'
 import { DEFAULT_OPTIONS, findSchedule, scheduleRow } from './schedule.ts'
 import type { Schedule } from './schedule.ts'
+import { holdSchedule } from './settle.ts'
 
 /** A message of a thread to itself, or to another one, with a due time. */
 export interface NewFollowup {
@@ -19,6 +20,8 @@ export interface NewFollowup {
   /** Who asks for it: a run has one at a time. */
   readonly owner?: { readonly threadId: ThreadId; readonly runId?: RunId; readonly agent?: string }
   readonly madeBy: string
+  /** An instant that has passed is refused; otherwise it is late, and fires at once. */
+  readonly refusePast?: boolean
   /** An agent's own bounds; a person has none. */
   readonly limits?: { readonly pending: number; readonly aDay: number }
 }
@@ -26,22 +29,23 @@ export interface NewFollowup {
 export type AddedFollowup =
   | { readonly kind: 'added'; readonly schedule: Schedule; readonly replaced?: Schedule }
   | { readonly kind: 'unknown-thread' }
+  /** By the database's clock. */
+  | { readonly kind: 'past'; readonly at: number; readonly now: number }
   | { readonly kind: 'limit'; readonly limit: 'pending' | 'aDay'; readonly value: number }
 
 /** Stores a follow-up. A second one of the same run takes the place of the first, while that has not come due. */
 export function* addFollowup(followup: NewFollowup): Transition<AddedFollowup> {
   const { id, threadId, owner } = followup
   const known = yield* findSchedule.single(id)
-  if (known !== undefined) return { kind: 'added', schedule: known }
-  // Held: of two that count at the same time one sees the other.
-  yield* holding(`thread:${threadId}`, run(sql`update threads set agent = agent where id = ${threadId}`))
+  if (known !== undefined) return addedWith(known, yield* replacedBy(known))
+  // Held: of two that count at the same time one sees the other. In one order, whoever asks for whom.
+  for (const held of [...new Set([threadId, owner?.threadId ?? threadId])].toSorted()) yield* holdThread(held)
   const thread = yield* findThread.single(threadId)
   if (thread === undefined || thread.state === 'removed') return { kind: 'unknown-thread' }
   const earlier = owner?.runId === undefined ? undefined : yield* pendingOf(owner.threadId, owner.runId)
-  const reached = yield* limitReached(followup, earlier)
+  const reached = (yield* isPast(followup)) ?? (yield* limitReached(followup, earlier))
   if (reached !== undefined) return reached
-  if (earlier !== undefined)
-    yield* removeSchedule(earlier.id, followup.madeBy, false, 'replaced by a later one of the same run')
+  if (earlier !== undefined) yield* removeSchedule(earlier.id, followup.madeBy, false, replacedFor(id))
   const { when, prompt, reason } = followup
   const added = yield* addSchedule({
     id,
@@ -54,7 +58,32 @@ export function* addFollowup(followup: NewFollowup): Transition<AddedFollowup> {
     madeBy: followup.madeBy,
   })
   if (!('schedule' in added)) throw new Error(`the follow-up ${id} has no instant`)
-  return { kind: 'added', schedule: added.schedule, ...(earlier === undefined ? {} : { replaced: earlier }) }
+  return addedWith(added.schedule, earlier)
+}
+
+const addedWith = (schedule: Schedule, replaced: Schedule | undefined): AddedFollowup => ({
+  kind: 'added',
+  schedule,
+  ...(replaced === undefined ? {} : { replaced }),
+})
+
+/** In the reason, so that whoever asks again is told the same. */
+const replacedFor = (id: ScheduleId) => `replaced by ${id}, a later one of the same run`
+
+function* replacedBy({ id, ownerThread }: Schedule): Transition<Schedule | undefined> {
+  if (ownerThread === null) return undefined
+  return yield* first(
+    scheduleRow,
+    sql`select * from schedules where owner_thread = ${ownerThread} and reason = ${replacedFor(id)} limit 1`,
+  )
+}
+
+const instantRow = row({ at: integer })
+
+function* isPast({ when, refusePast }: NewFollowup): Transition<AddedFollowup | undefined> {
+  if (refusePast !== true || !('at' in when)) return undefined
+  const { at } = yield* one(instantRow, sql`select ${now} as at`)
+  return when.at > at ? undefined : { kind: 'past', at: when.at, now: at }
 }
 
 function* pendingOf(threadId: ThreadId, runId: RunId): Transition<Schedule | undefined> {
@@ -85,3 +114,23 @@ function* limitReached(
 }
 
 export const AGENT_FOLLOWUPS = { pending: LIMITS.followupsPending, aDay: LIMITS.followupsADay }
+
+export type CancelledFollowup =
+  | { readonly kind: 'cancelled' | 'has-come' | 'over'; readonly schedule: Schedule }
+  /** Of this thread there is none of that id. */
+  | { readonly kind: 'unknown' }
+
+/** An agent takes back what its own thread asked for and what has not come. The same reason is the same request again. */
+export function* cancelFollowupOf(
+  threadId: ThreadId,
+  id: ScheduleId,
+  { by, reason }: { readonly by: string; readonly reason: string },
+): Transition<CancelledFollowup> {
+  const schedule = yield* holdSchedule(id)
+  if (schedule?.kind !== 'followup' || schedule.ownerThread !== threadId) return { kind: 'unknown' }
+  if (schedule.reason === reason) return { kind: 'cancelled', schedule }
+  if (isOver(schedule)) return { kind: 'over', schedule }
+  if (schedule.nextAt === null) return { kind: 'has-come', schedule }
+  yield* removeSchedule(id, by, false, reason)
+  return { kind: 'cancelled', schedule }
+}

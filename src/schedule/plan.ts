@@ -64,10 +64,11 @@ function passOver({ rule }: Schedule, first: number, end: number, kept: number |
   return { from: first, to, instants, reason }
 }
 
-/** Up to where instants count as reached: one whose jitter has not passed yet is still ahead. */
+/** Up to where instants count as reached: one whose jitter has not passed yet is still ahead, and after `until` there is none. */
 function lastReached({ id, rule, options }: Schedule, first: number, now: number): number {
-  const last = lastInstants(rule, first, now, 1).at(-1) ?? first
-  return last > first && last + jitterOf(id, last, options.jitterMs) > now ? last - 1 : now
+  const end = Math.max(first, Math.min(now, options.until ?? now))
+  const last = lastInstants(rule, first, end, 1).at(-1) ?? first
+  return last > first && last + jitterOf(id, last, options.jitterMs) > now ? last - 1 : end
 }
 
 export function until({ options }: Pick<Schedule, 'options'>, next: number | undefined): number | undefined {

@@ -67,6 +67,8 @@ export function checkRule(rule: Rule): void {
   if (rule.kind === 'once') return checkInstant(rule.at)
   if (rule.kind === 'cron') return checkCron(rule)
   checkInstant(rule.anchor)
+  if (!Number.isSafeInteger(rule.everyMs))
+    throw usage(`every ${rule.everyMs} is not a number of milliseconds`, 'write a duration: 90s, 15m, 2h')
   if (rule.everyMs < LIMITS.everyLeastMs)
     throw usage(
       `every ${formatDuration(rule.everyMs)} is too often`,

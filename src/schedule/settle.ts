@@ -2,13 +2,14 @@ import type { RunId, ScheduleId, ThreadId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { row, text } from '../store/row.ts'
 import { literals, now, sql } from '../store/sql.ts'
-import { all, first, holding, run } from '../store/transition.ts'
+import { all, first, holding, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { tellThread } from '../threads/notice.ts'
 import { findThread } from '../threads/thread.ts'
 import { OPEN_OCCURRENCES, occurrenceRow } from './occurrence.ts'
 import type { Occurrence } from './occurrence.ts'
-import { hash, scheduleRow } from './schedule.ts'
+import { passDue } from './passed-over.ts'
+import { LIVE_SCHEDULES, hash, scheduleRow } from './schedule.ts'
 import type { Retry, Schedule } from './schedule.ts'
 
 /*
@@ -37,8 +38,7 @@ export function* settleOccurrence(occurrence: Occurrence, settlement: Settlement
   if (schedule === undefined) return
   const isOver = schedule.state === 'ended' || schedule.state === 'removed'
   if (settlement.kind === 'failed' && settlement.transient && !isOver) {
-    if (occurrence.attempts <= schedule.options.retry.tries)
-      return yield* tryAgain(schedule, occurrence, settlement.reason)
+    if (occurrence.attempts <= schedule.options.retry.tries) return yield* tryAgain(schedule, occurrence, settlement)
   }
   const settled = yield* writeEnd(occurrence, settlement)
   if (settled === undefined) return
@@ -50,12 +50,16 @@ export function* settleOccurrence(occurrence: Occurrence, settlement: Settlement
   yield* follow(schedule, settled)
 }
 
-function* tryAgain({ options, name }: Schedule, occurrence: Occurrence, error: string): Transition<void> {
+function* tryAgain(
+  { options, name }: Schedule,
+  occurrence: Occurrence,
+  { reason: error, costMicrousd = 0 }: Extract<Settlement, { kind: 'failed' }>,
+): Transition<void> {
   const waitMs = waitBefore(options.retry, occurrence)
   const again = yield* first(
     occurrenceRow,
     sql`update occurrences set state = 'due', waits = 'retry', error = ${error}, next_attempt_at = ${now} + ${waitMs},
-        run_id = null, message_id = null
+        run_id = null, message_id = null, cost_microusd = cost_microusd + ${costMicrousd}
       where id = ${occurrence.id} and state in (${literals(OPEN_OCCURRENCES)}) and attempts = ${occurrence.attempts} returning *`,
   )
   if (again === undefined) return
@@ -122,21 +126,22 @@ function* follow(schedule: Schedule, settled: Occurrence): Transition<void> {
     select id from occurrences where schedule_id = ${schedule.id} and state = 'due' and waits = 'overlap' order by due_at, id limit 1)`)
   const { state, options } = schedule
   if (state === 'ended' || state === 'removed') return
-  if (options.deleteAfterRun && settled.state !== 'skipped')
+  // A firing by hand is none of its own: the regular one is still to come.
+  if (options.deleteAfterRun && settled.state !== 'skipped' && settled.origin !== 'run_now')
     return void (yield* endSchedule(schedule, 'removed', `it was to be deleted after its run: ${settled.state}`))
   if (schedule.nextAt === null) return yield* endWhenOver(schedule, settled)
   if (state !== 'active' || options.pauseAfter === 0 || failures < options.pauseAfter) return
-  yield* pauseItself(schedule, failures)
+  yield* pauseItself(schedule, settled, failures)
 }
 
-function* pauseItself(schedule: Schedule, failures: number): Transition<void> {
-  const reason = `${failures} failures in a row`
+function* pauseItself(schedule: Schedule, last: Occurrence, failures: number): Transition<void> {
+  const reason = failures === 1 ? 'a failure' : `${failures} failures in a row`
   const paused = yield* run(
     sql`update schedules set state = 'paused', reason = ${reason}, updated_at = ${now} where id = ${schedule.id} and state = 'active'`,
   )
   if (paused === 0) return
   const words = `your job ${schedule.name} is paused after ${reason}; look at it with \`holdfast schedule show ${schedule.name}\``
-  const told = yield* tellOwner(schedule, `paused:${schedule.id}:${schedule.firings}`, words)
+  const told = yield* tellOwner(schedule, `paused:${last.id}`, words)
   const data = { scheduleId: schedule.id, name: schedule.name, reason, by: 'itself', told }
   yield* record({ type: 'schedule.paused', data })
 }
@@ -154,8 +159,10 @@ export function* endWhenOver(schedule: Schedule, last?: Occurrence): Transition<
   yield* endSchedule(schedule, 'ended', last?.reason == null ? why : `${why}: ${last.reason}`)
 }
 
-/** It never fires again. What of it is under way goes on to its own end. */
+/** It never fires again. What of it is under way goes on to its own end; what had come due and was not begun has its line. */
 export function* endSchedule(schedule: Schedule, state: 'ended' | 'removed', reason: string): Transition<boolean> {
+  if (schedule.state === 'active' || schedule.state === 'paused')
+    yield* passDue(schedule, `its schedule is over: ${reason}`)
   const ended = yield* run(
     sql`update schedules set state = ${state}, reason = ${reason}, next_at = null, next_fire_at = null, ended_at = ${now}, updated_at = ${now}
       where id = ${schedule.id} and state not in ('removed', ${state})`,
@@ -209,14 +216,21 @@ export function* releaseHeld(threadId: ThreadId): Transition<void> {
     where thread_id = ${threadId} and state = 'due' and waits = 'thread' and next_attempt_at is null`)
 }
 
+const liveSchedulesOf = single((threadId: ThreadId) =>
+  all(
+    scheduleRow,
+    sql`select * from schedules where target_thread = ${threadId} and state in (${literals(LIVE_SCHEDULES)}) order by id`,
+  ),
+)
+
+export function* holdSchedulesOf(threadId: ThreadId): Transition<void> {
+  for (const { id } of yield* liveSchedulesOf.single(threadId)) yield* holdSchedule(id)
+}
+
 /** A thread is removed: what was scheduled for it ends, with what of it is still to come. */
 export function* endSchedulesOf(threadId: ThreadId): Transition<void> {
   const reason = `the thread ${threadId} was removed`
-  const schedules = yield* all(
-    scheduleRow,
-    sql`select * from schedules where target_thread = ${threadId} and state in ('active', 'paused') order by id`,
-  )
-  for (const { id } of schedules) {
+  for (const { id } of yield* liveSchedulesOf.single(threadId)) {
     const schedule = yield* holdSchedule(id)
     if (schedule === undefined || !(yield* endSchedule(schedule, 'ended', reason))) continue
     yield* tellOwner(

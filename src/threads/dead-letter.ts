@@ -25,8 +25,8 @@ export const DEAD_REASONS = {
 } as const
 export type DeadReason = keyof typeof DEAD_REASONS
 
-/** Makes a pending message a dead letter. Whoever can act on it hears of it once. */
-export function* buryMessage(message: Message, reason: DeadReason): Transition<Message> {
+/** Makes a pending message a dead letter. Whoever can act on it hears of it once. `because`: what a firing that led to it is told. */
+export function* buryMessage(message: Message, reason: DeadReason, because?: string): Transition<Message> {
   const dead = yield* first(
     messageRow,
     sql`update messages set state = 'dead', reason = ${reason}, settled_at = ${now}, next_attempt_at = null
@@ -36,7 +36,7 @@ export function* buryMessage(message: Message, reason: DeadReason): Transition<M
   const { id, threadId, fromThread, kind } = dead
   yield* record({ type: 'message.dead', threadId, data: { messageId: id, kind, reason, from: fromThread } })
   if (kind === 'followup')
-    yield* settleByMessage(id, { kind: 'dropped', reason: `its message was not delivered: ${reason}` })
+    yield* settleByMessage(id, { kind: 'dropped', reason: because ?? `its message was not delivered: ${reason}` })
   if (reason !== 'no-notify' && reason !== 'withdrawn' && kind !== 'notice') yield* noticeSender(dead, reason)
   return dead
 }

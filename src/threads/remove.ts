@@ -1,6 +1,6 @@
 import type { ThreadId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
-import { endSchedulesOf, releaseHeld } from '../schedule/settle.ts'
+import { endSchedulesOf, holdSchedulesOf, releaseHeld } from '../schedule/settle.ts'
 import { integer, row } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
 import { all, first, holding, one, run } from '../store/transition.ts'
@@ -27,6 +27,8 @@ export function* removeThread(threadId: ThreadId): Transition<Removed> {
   const found = yield* findThread.single(threadId)
   if (found === undefined) return { kind: 'unknown' }
   if (found.state === 'removed') return { kind: 'already-removed', thread: found }
+  // Those first, as whoever fires them does: two that wait for each other cost a second.
+  yield* holdSchedulesOf(threadId)
   // Held before the count: whoever begins something on it comes before, and is counted, or after, and finds it removed.
   yield* holding(`thread:${threadId}`, run(sql`update threads set agent = agent where id = ${threadId}`))
   const { count } = yield* one(
@@ -60,16 +62,19 @@ export function* removeThread(threadId: ThreadId): Transition<Removed> {
 
 /** A stopped thread gets no turn until a person writes to it; what comes in waits. */
 export function* stopThread(threadId: ThreadId): Transition<Thread | undefined> {
-  const stopped = yield* first(
-    threadRow,
-    sql`update threads set state = 'stopped' where id = ${threadId} and state = 'open' returning *`,
+  const stopped = yield* holding(
+    `thread:${threadId}`,
+    first(threadRow, sql`update threads set state = 'stopped' where id = ${threadId} and state = 'open' returning *`),
   )
   if (stopped !== undefined) yield* record({ type: 'thread.stopped', threadId })
   return stopped ?? (yield* findThread.single(threadId))
 }
 
 export function* reopenThread(threadId: ThreadId): Transition<void> {
-  const reopened = yield* run(sql`update threads set state = 'open' where id = ${threadId} and state = 'stopped'`)
+  const reopened = yield* holding(
+    `thread:${threadId}`,
+    run(sql`update threads set state = 'open' where id = ${threadId} and state = 'stopped'`),
+  )
   if (reopened === 0) return
   yield* record({ type: 'thread.reopened', threadId })
   yield* releaseHeld(threadId)

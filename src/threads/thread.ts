@@ -3,7 +3,7 @@ import { record } from '../events/event.ts'
 import { integer, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
-import { all, first, single } from '../store/transition.ts'
+import { all, first, holding, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 
 /**
@@ -55,6 +55,12 @@ function* readThread(id: ThreadId): Transition<Thread> {
 }
 
 export const findThread = single((id: ThreadId) => first(threadRow, sql`select * from threads where id = ${id}`))
+
+/** The thread, held until the commit: it is stopped, opened again or removed before this, and seen so, or after it. */
+export function* holdThread(id: ThreadId): Transition<Thread | undefined> {
+  const statement = first(threadRow, sql`update threads set agent = agent where id = ${id} returning *`)
+  return yield* holding(`thread:${id}`, statement)
+}
 
 /** Threads whose id starts with `prefix`, two at most: enough to know whether it is unique. */
 export const threadsByPrefix = single((prefix: string) =>

@@ -6,6 +6,8 @@ export const TOOL_LIMITS = {
   backstopMs: 30 * 60_000,
   /** Starting a child is one transaction; what takes longer is a store that is stuck. */
   delegateMs: 60_000,
+  /** So is what is asked of schedules. */
+  scheduleMs: 60_000,
   /** A stop command that hangs must not keep a cancel waiting for longer (claim R4). */
   stopCommandMs: 10_000,
   /** A probe asks; what takes longer than this has no answer. */

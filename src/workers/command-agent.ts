@@ -18,7 +18,7 @@ export interface CommandAgent {
   readonly timeoutMs?: number
 }
 
-const PROMPT = '{prompt}'
+export const PROMPT = '{prompt}'
 
 /** Begins such a run: what waits in the inbox becomes the prompt. */
 export async function executeCommandAgent(executor: Executor, claim: Claim, agent: CommandAgent): Promise<void> {

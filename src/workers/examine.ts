@@ -7,6 +7,7 @@ import type { HeldAttempt } from '../runs/recover.ts'
 import { liveDaemons } from '../runs/worker.ts'
 import { LIMITS } from '../base/limits.ts'
 import { noticesGivenUp } from '../notify/notice.ts'
+import { countOverdue, troubledSchedules } from '../schedule/trouble.ts'
 import type { Store } from '../store/store.ts'
 import { homePaths } from './home.ts'
 import { groundFor } from './recover.ts'
@@ -36,6 +37,7 @@ export async function examine({ home, store }: Examined): Promise<Finding[]> {
     await examineContainment(),
     examineDecisions(store, home),
     ...(await examineNotices(store)),
+    ...(await examineSchedules(store)),
     await examineDaemon(store, home, held),
     ...examineSpool(home),
     ...held.map(examineHeld).filter((finding) => finding !== undefined),
@@ -95,6 +97,28 @@ async function examineNotices(store: Store): Promise<Finding[]> {
     },
   ]
 }
+
+/** What fails again and again, or has been due and nobody was there. One that a person paused is meant to be. */
+async function examineSchedules(store: Store): Promise<Finding[]> {
+  const failing = (await store.read(troubledSchedules, LIMITS.page)).filter(({ failures }) => failures > 0)
+  const { count } = await store.read(countOverdue, LIMITS.misfireGraceMs)
+  return [
+    ...failing.map(({ name, state, failures }): Finding => ({
+      check: 'schedule',
+      status: 'warn',
+      detail: `${name} failed ${failures === 1 ? 'the last time' : `${failures} times in a row`}${state === 'paused' ? ' and is paused' : ''}`,
+      remedy: `\`holdfast schedule show ${name}\` says why${state === 'paused' ? `; \`holdfast schedule resume ${name}\` lets it go on` : ''}`,
+    })),
+    ...(count === 0 ? [] : [overdue(count)]),
+  ]
+}
+
+const overdue = (count: number): Finding => ({
+  check: 'schedules',
+  status: 'warn',
+  detail: `due, and nobody acts on it: ${count}`,
+  remedy: 'start `holdfast up`; what was missed then follows its misfire policy',
+})
 
 async function examineDaemon(store: Store, home: string, held: readonly HeldAttempt[]): Promise<Finding> {
   const daemons = (await store.read(liveDaemons, null)).filter(({ identity }) => judgeProcess(identity) !== 'dead')

@@ -3,7 +3,15 @@ import { HoldfastError, describeError } from '../base/errors.ts'
 import { newMessageId, newRunId, newThreadId } from '../base/ids.ts'
 import type { Randomness } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
-import { dueAgain, dueSchedules, fireAgain, fireBroken, fireSchedule, untilNext } from '../schedule/fire.ts'
+import {
+  againBroken,
+  dueAgain,
+  dueSchedules,
+  fireAgain,
+  fireBroken,
+  fireSchedule,
+  untilNext,
+} from '../schedule/fire.ts'
 import type { Store } from '../store/store.ts'
 
 export interface SchedulerOptions {
@@ -24,6 +32,8 @@ export class Scheduler {
   #looking: Promise<void> | undefined
   #lookAgain = false
   #lookedAt = Number.NEGATIVE_INFINITY
+  /** By the monotonic clock, as the timer. */
+  #wakesAt = Number.POSITIVE_INFINITY
   #stopped = false
 
   constructor(options: SchedulerOptions) {
@@ -34,8 +44,10 @@ export class Scheduler {
 
   #soon(): void {
     if (this.#stopped) return
-    if (this.#looking !== undefined) this.#lookAgain = true
-    else this.#arm(Math.max(this.#lookedAt + LIMITS.scheduleLookMs - this.#options.clock.monotonicMs(), 0))
+    if (this.#looking !== undefined) return void (this.#lookAgain = true)
+    const soon = this.#lookedAt + LIMITS.scheduleLookMs
+    // What it waits for anyway must not come later because of it.
+    if (soon < this.#wakesAt) this.#arm(soon - this.#options.clock.monotonicMs())
   }
 
   /** Fires everything that is due, and sets the timer for what comes next. Never throws: it is tried again anyway. */
@@ -43,7 +55,8 @@ export class Scheduler {
     if (this.#stopped) return Promise.resolve()
     this.#cancelTimer?.()
     this.#cancelTimer = undefined
-    return (this.#looking ??= this.#lookUntilDone().finally(() => (this.#looking = undefined)))
+    this.#wakesAt = Number.POSITIVE_INFINITY
+    return (this.#looking ??= this.#lookUntilDone())
   }
 
   async #lookUntilDone(): Promise<void> {
@@ -60,12 +73,15 @@ export class Scheduler {
       warn(`what is due will be looked at again: ${describeError(error)}`)
       waitMs = LIMITS.changePollMs
     }
+    // Before the timer: what changes from here on must not be taken for something that this look has seen.
+    this.#looking = undefined
     if (!this.#stopped) this.#arm(this.#lookAgain ? Math.min(waitMs, LIMITS.scheduleLookMs) : waitMs)
   }
 
   #arm(waitMs: number): void {
     this.#cancelTimer?.()
     const ms = Math.min(Math.max(waitMs, 0), LIMITS.scheduleSleepMs)
+    this.#wakesAt = this.#options.clock.monotonicMs() + ms
     this.#cancelTimer = this.#options.clock.after(ms, () => void this.look())
   }
 
@@ -81,20 +97,25 @@ export class Scheduler {
           (error) => store.apply(fireBroken, id, nextAt, error),
         ),
       ),
-      ...again.map(({ id }) => this.#try(() => store.apply(fireAgain, id, this.#ids()))),
+      ...again.map(({ id }) =>
+        this.#try(
+          () => store.apply(fireAgain, id, this.#ids()),
+          (error) => store.apply(againBroken, id, error),
+        ),
+      ),
     ])
     return fired.filter((kind) => kind === 'fired').length
   }
 
   async #try(
     fire: () => Promise<{ kind: string }>,
-    giveUp?: (error: string) => Promise<{ kind: string }>,
+    giveUp: (error: string) => Promise<{ kind: string }>,
   ): Promise<string> {
     try {
       return (await fire()).kind
     } catch (error) {
       // The store's own trouble is not the schedule's.
-      if (giveUp === undefined || (error instanceof HoldfastError && error.code.startsWith('store/'))) throw error
+      if (error instanceof HoldfastError && error.code.startsWith('store/')) throw error
       this.#options.warn(`a schedule could not be fired: ${describeError(error)}`)
       return (await giveUp(describeError(error))).kind
     }

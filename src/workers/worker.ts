@@ -31,6 +31,7 @@ import { Lease } from './lease.ts'
 import { takeLostRuns } from './recover.ts'
 import type { Taken } from './recover.ts'
 import { rememberSeen } from './restored.ts'
+import { resumeSessions } from './resume-sessions.ts'
 import { sweepRemains } from './sweep.ts'
 import { doEach, inboxJobs } from './tend-inbox.ts'
 import type { Job } from './tend-inbox.ts'
@@ -57,6 +58,8 @@ export interface WorkerOptions {
   readonly live?: (event: LiveEvent) => void
   /** Takes in what hooks could only leave on disk. */
   readonly replaySpool?: () => Promise<void>
+  /** How long the ledger of schedules keeps what was settled, if somebody said so. */
+  readonly occurrencesKeptMs?: number
   /** Given to the one that wakes idle sessions: a daemon. */
   readonly wakes?: Pick<WakerOptions, 'commands' | 'env'>
   /** Given to the one that tells people outside what needs them: a daemon. */
@@ -78,7 +81,7 @@ export class Worker {
   readonly #stopListening: () => void
   readonly #waker: Waker | undefined
   readonly #notifier: Notifier | undefined
-  readonly #scheduler: Scheduler | undefined
+  #scheduler: Scheduler | undefined
   #claiming: Promise<void> | undefined
   #claimAgain = false
   #takes: 'anything' | 'nothing' = 'nothing'
@@ -105,8 +108,6 @@ export class Worker {
     this.#waker = options.wakes === undefined ? undefined : this.#makeWaker(options.wakes)
     const { notifies } = options
     this.#notifier = notifies === undefined ? undefined : new Notifier({ store, clock, warn, ...notifies })
-    const { kind, random } = options
-    this.#scheduler = kind === 'daemon' ? new Scheduler({ store, clock, random, warn }) : undefined
   }
 
   get heldCount(): number {
@@ -121,7 +122,9 @@ export class Worker {
     )
     this.#takes = 'anything'
     this.#look()
-    void this.#scheduler?.look()
+    const { store, clock, random, warn } = this.#options
+    this.#scheduler ??= new Scheduler({ store, clock, random, warn })
+    void this.#scheduler.look()
   }
 
   /** Takes over what lost its worker, or just one run of it, and goes on with it in the background. */
@@ -196,7 +199,7 @@ export class Worker {
 
   /** Once a tick: what is lost elsewhere, what waited too long. Never throws, it is tried again anyway. */
   async tend(): Promise<void> {
-    const { store, warn, home, replaySpool } = this.#options
+    const { store, warn, home, replaySpool, occurrencesKeptMs } = this.#options
     const jobs: Job[] = [
       { what: 'what was let go of', work: () => this.#release() },
       { what: 'recovery', work: () => this.recover() },
@@ -205,7 +208,7 @@ export class Worker {
       { what: 'runs that are due', work: () => store.apply(resumeDue, LIMITS.page) },
       ...(replaySpool === undefined ? [] : [{ what: 'what hooks left in the spool', work: replaySpool }]),
       ...inboxJobs({ store, warn }),
-      { what: 'old occurrences', work: () => store.apply(forgetOccurrences, LIMITS.page) },
+      { what: 'old occurrences', work: () => store.apply(forgetOccurrences, LIMITS.page, occurrencesKeptMs) },
       { what: 'idle threads', work: () => this.#wakeIdle() },
       { what: 'the mark of the newest event', work: () => rememberSeen(home, store) },
     ]
@@ -224,6 +227,7 @@ export class Worker {
     for (const { threadId, agent } of await store.read(idleThreads, [...agents.keys()], LIMITS.page, only)) {
       await store.apply(wakeThread, threadId, agent, newRunId(random))
     }
+    if (only === undefined) await resumeSessions({ store, random, agents })
   }
 
   /** A message that came while a run was ending, and a parent that waits for nothing else, wait for no heartbeat. */

@@ -159,8 +159,11 @@ describe.each(engines)('acting on $name', (engine) => {
   test.each([
     { answer: { kind: 'done', result: 'there' }, left: { state: 'done', settledBy: 'its probe' } },
     { answer: { kind: 'failed', error: 'not there' }, left: { state: 'failed', settledBy: 'its probe' } },
-    { answer: { kind: 'unknown' }, left: { state: 'in_doubt', error: 'timed out after 1s' } },
-    { answer: undefined, left: { state: 'in_doubt', error: 'timed out after 1s' } },
+    {
+      answer: { kind: 'unknown' },
+      left: { state: 'in_doubt', error: 'timed out after 1s; its probe does not know' },
+    },
+    { answer: undefined, left: { state: 'in_doubt', error: 'timed out after 1s; its probe failed: broken' } },
   ] as const)(
     'a write that ran out of time is $left.state when its probe says $answer.kind [actions/no-blind-retry]',
     async ({ answer, left }) => {
@@ -178,7 +181,7 @@ describe.each(engines)('acting on $name', (engine) => {
       probe: () => Promise.reject(new Error('broken')),
     })
     const reply = await (await Reply.with(await open(), tool)).begun()
-    expect(await reply.settle()).toMatchObject([{ state: 'in_doubt', error: 'cut off' }])
+    expect(await reply.settle()).toMatchObject([{ state: 'in_doubt', error: 'cut off; its probe failed: broken' }])
   })
 
   test('what cannot be seen may be under way elsewhere: a probe that says "not done" settles nothing [actions/no-blind-retry]', async () => {

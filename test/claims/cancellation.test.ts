@@ -39,7 +39,9 @@ async function forEachTool(stage: Stage, work: (name: string, hanging: Hanging) 
   const { place, hanging } = stage
   await Promise.all(Object.entries(hanging).map(([name, each]) => work(name, each)))
   await until('no supervisor is left', () => Promise.resolve(supervisorsOf(place.home).length === 0 || undefined))
-  expect(linesIn(join(place.folder, 'stopped-elsewhere'))).toBe(1)
+  const stopped = readFileSync(join(place.folder, 'stopped-elsewhere'), 'utf8').split('\n').filter(Boolean)
+  // Once an action: a turn that got more time has several.
+  expect([stopped.length > 0, new Set(stopped).size]).toEqual([true, stopped.length])
 }
 
 test('every tool, two calls of one too, is stopped by `runs cancel`, which returns when its processes are dead [R1] [R2] [R3] [R4] [control/stop-means-stopped]', async () => {

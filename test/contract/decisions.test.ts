@@ -282,14 +282,22 @@ describe.each(engines)('decisions on $name', (engine) => {
     })
   })
 
-  test('what its agent wants to be told is told, and the run goes on', async () => {
-    const { stage } = await open()
+  test('an agent may be told that nobody knows, and go on; the doubt stays listed, and nothing is done again [actions/no-blind-retry]', async () => {
+    const { stage, store } = await open()
     stage.policy = [{ decision: 'allow' }]
     stage.doubts = 'tell'
     stage.perform = () => Promise.reject(new Error('the connection was cut'))
     stage.replies = [{ calls: [['append', { entry: 'a' }]] }, { text: 'Then I do not know.' }]
     await stage.send('go')
     expect(await stage.finished(await stage.claim())).toMatchObject({ state: 'succeeded' })
+    expect(toolResults(stage, 1)).toEqual([expect.stringContaining('unknown: it may or may not have happened')])
+    const [doubt] = await store.read(openDoubts, 10)
+    expect(doubt).toMatchObject({ state: 'in_doubt', input: { entry: 'a' } })
+    // A person may still settle it, for the record.
+    const settled = await store.apply(resolveDoubt, doubt!.id, { kind: 'happened', by: 'ann' })
+    expect(settled).toMatchObject({ kind: 'resolved', action: { state: 'done' } })
+    expect(stage.effects).toEqual([])
+    await assertInvariants(store)
   })
 })
 

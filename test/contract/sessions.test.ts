@@ -28,7 +28,9 @@ import { acknowledgeDelivery, leaseMessages } from '../../src/threads/delivery.t
 import { messagesOf, pendingMessages } from '../../src/threads/message.ts'
 import { removeThread } from '../../src/threads/remove.ts'
 import { findThread, openThread } from '../../src/threads/thread.ts'
+import { hurriedClock } from '../support/clocks.ts'
 import { engines } from '../support/engines.ts'
+import type { OpenOptions } from '../support/engines.ts'
 import { assertInvariants } from '../support/invariants.ts'
 import { submitted } from '../support/world.ts'
 
@@ -64,8 +66,8 @@ const tell = (store: Store, key: string, threadId = OWN, from = 'child' as Threa
 const keys = (messages: readonly { readonly key: string }[]) => messages.map(({ key }) => key)
 
 describe.each(engines)('a session on $name', (engine) => {
-  const open = async () => {
-    const store = await (await engine.database()).open()
+  const open = async (options: OpenOptions = {}) => {
+    const store = await (await engine.database()).open(options)
     await store.apply(sessionStarted, heard(), 'startup')
     return store
   }
@@ -384,9 +386,14 @@ describe.each(engines)('a session on $name', (engine) => {
   })
 
   test('a thread is drawn with those below it, and what happened to them can be followed', async () => {
-    const store = await open()
+    const clock = hurriedClock()
+    const store = await open({ clock })
+    // Each a moment later than the one before: they are drawn oldest first.
+    clock.step(1)
     const child = await submitted(store, { parentThreadId: OWN })
+    clock.step(1)
     await store.apply(sessionStarted, heard('s2', { startedFrom: OWN, process: { pid: 8 } }), 'startup')
+    clock.step(1)
     await submitted(store, { parentThreadId: 'claude-s2' as ThreadId, threadId: 'grandchild' as ThreadId })
     await submitted(store)
     await tell(store, 'a')

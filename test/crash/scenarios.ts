@@ -27,9 +27,12 @@ import { openThread } from '../../src/threads/thread.ts'
 import { acceptTool, pinTools, seen } from '../../src/tools/mcp/pins.ts'
 import { LEASE_MS, aThread, addWorker, claim, running, someIdentity, submission, submitted } from '../support/world.ts'
 import { AGENT_SCENARIOS } from './agent-scenarios.ts'
+import { AGENT_SCHEDULE_SCENARIOS } from './agent-schedule-scenarios.ts'
 import { DECISION_SCENARIOS } from './decision-scenarios.ts'
 import { INBOX_SCENARIOS } from './inbox-scenarios.ts'
 import { NOTICE_SCENARIOS } from './notice-scenarios.ts'
+import { PERMISSION_SCENARIOS } from './permission-scenarios.ts'
+import { SCHEDULE_SCENARIOS } from './schedule-scenarios.ts'
 import { byTester, newAttempt, scenario, succeeded, timedOut } from './scenario.ts'
 import type { Scenario, World } from './scenario.ts'
 
@@ -324,6 +327,9 @@ export const SCENARIOS: readonly Scenario[] = [
   ...INBOX_SCENARIOS,
   ...DECISION_SCENARIOS,
   ...NOTICE_SCENARIOS,
+  ...PERMISSION_SCENARIOS,
+  ...AGENT_SCHEDULE_SCENARIOS,
+  ...SCHEDULE_SCENARIOS,
   ...submitting,
   ...claiming,
   ...finishing,

@@ -16,6 +16,8 @@ import { acceptMessage } from '../../src/threads/accept.ts'
 import { buryUntaken, tryHeld } from '../../src/threads/dead-letter.ts'
 import { giveBackDelivery, leaseMessages } from '../../src/threads/delivery.ts'
 import { messagesIn } from '../../src/threads/message.ts'
+import { forgetMarks } from '../../src/actions/window.ts'
+import { forgetNotices } from '../../src/notify/notice.ts'
 import { forgetMessages } from '../../src/threads/retention.ts'
 import { registerThisProcess } from '../../src/workers/worker.ts'
 import { engines, temporaryFolder } from '../support/engines.ts'
@@ -58,7 +60,8 @@ async function heartbeat(store: Store, more: { replaySpool?: () => Promise<void>
   return warnings
 }
 
-const CHANGES = { expireQueued, resumeDue, tryHeld, buryUntaken, forgetMessages, giveBackDelivery }
+const FORGETTING = { forgetMessages, forgetNotices, forgetMarks }
+const CHANGES = { expireQueued, resumeDue, tryHeld, buryUntaken, ...FORGETTING, giveBackDelivery }
 
 test.each(engines)(
   'whatever fails, the heartbeat on $name does everything else, and says so once [M12] [M14] [M15]',

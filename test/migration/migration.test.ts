@@ -5,6 +5,8 @@ import { describe, expect, test } from 'vitest'
 import { ATTEMPT_OUTCOMES } from '../../src/runs/attempt.ts'
 import { RUN_STATES } from '../../src/runs/run.ts'
 import { WORKER_KINDS } from '../../src/runs/worker.ts'
+import { OCCURRENCE_STATES, WAITS } from '../../src/schedule/occurrence.ts'
+import { SCHEDULE_KINDS, SCHEDULE_STATES } from '../../src/schedule/schedule.ts'
 import { MIGRATIONS } from '../../src/store/migrations/index.ts'
 import type { Migration } from '../../src/store/migrations/migration.ts'
 import type { Connection } from '../../src/store/sqlite/connection.ts'
@@ -166,6 +168,10 @@ const STATES: readonly Words[] = [
   { table: 'threads', column: 'state', words: THREAD_STATES },
   { table: 'messages', column: 'state', words: MESSAGE_STATES },
   { table: 'workers', column: 'kind', words: WORKER_KINDS },
+  { table: 'schedules', column: 'state', words: SCHEDULE_STATES },
+  { table: 'schedules', column: 'kind', words: SCHEDULE_KINDS },
+  { table: 'occurrences', column: 'state', words: OCCURRENCE_STATES },
+  { table: 'occurrences', column: 'waits', words: WAITS },
 ]
 
 /** The words that a column's own check names, and the check itself, as the database has them. */

@@ -185,7 +185,9 @@ test('several starts in the same folder run nothing twice and do not disturb eac
 
 test('a sweep by mark ends processes whose files are gone', async () => {
   const [mark, ready] = [newMark(), seen('ready')]
-  const { command } = await begin(specOf(sh('echo ready; setsid sleep 60'), { mark }), { onStdout: ready.reader })
+  const { command } = await begin(specOf(sh('setsid sh -c "echo ready; sleep 60"; true'), { mark }), {
+    onStdout: ready.reader,
+  })
   await ready.promise
   expect(await sweepByMark(mark)).toBeGreaterThanOrEqual(2)
   expect(processesWith(mark)).toEqual([])

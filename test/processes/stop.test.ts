@@ -1,15 +1,33 @@
+import { writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { describeEnd } from '../../src/processes/command.ts'
-import { availableModes, begin, endOf, newMark, processesWith, run, seen, sh, specOf, within } from './support.ts'
+import {
+  availableModes,
+  begin,
+  endOf,
+  freshFolder,
+  newMark,
+  processesWith,
+  run,
+  seen,
+  sh,
+  specOf,
+  within,
+} from './support.ts'
 
 const modes = await availableModes()
 
 describe.each(modes)('in containment %s', (containment) => {
   test('a pipeline ends at once when its time is over [R1] [R2]', async () => {
-    const end = await run(specOf(sh('echo before; sleep 30 | cat'), { containment, timeoutMs: 200 }))
-    expect(end.endedAt - end.startedAt).toBeLessThan(1_500)
-    expect(end).toMatchObject({ stopped: { why: 'timeout', afterMs: 200 }, stdout: { head: 'before\n' } })
-    expect(describeEnd(end)).toBe('timed out after 200ms')
+    const end = await run(specOf(sh('echo before; sleep 30 | cat'), { containment, timeoutMs: 700 }))
+    expect(end.endedAt - end.startedAt).toBeLessThan(10_000)
+    // Nobody had to be killed, so nobody was waited for.
+    expect(end).toMatchObject({
+      stopped: { why: 'timeout', afterMs: 700 },
+      survivorsKilled: 0,
+      stdout: { head: 'before\n' },
+    })
+    expect(describeEnd(end)).toBe('timed out after 700ms')
   })
 
   test('a pipeline ends at once when it is cancelled [R1] [R2]', async () => {
@@ -17,10 +35,9 @@ describe.each(modes)('in containment %s', (containment) => {
     const spec = specOf(sh('echo ready; sleep 30 | cat'), { containment })
     const { command } = await begin(spec, { onStdout: ready.reader })
     await ready.promise
-    const asked = performance.now()
     command.stop('cancelled')
-    const end = endOf(await command.ended)
-    expect(performance.now() - asked).toBeLessThan(1_500)
+    const end = endOf(await within(5_000, command.ended, 'no end'))
+    expect(end.survivorsKilled).toBe(0)
     expect(describeEnd(end)).toBe('cancelled')
     expect(processesWith(spec.mark)).toEqual([])
   })
@@ -58,10 +75,8 @@ describe.each(modes)('in containment %s', (containment) => {
     const spec = specOf(sh('echo ready; kill -STOP $$; sleep 60'), { containment })
     const { command } = await begin(spec, { onStdout: ready.reader })
     await ready.promise
-    const asked = performance.now()
     command.stop('cancelled')
     expect(endOf(await command.ended)).toMatchObject({ signal: 'SIGTERM', survivorsKilled: 0 })
-    expect(performance.now() - asked).toBeLessThan(1_500)
   })
 
   test('a second stop does not start the grace anew, and the first reason stays', async () => {
@@ -69,12 +84,10 @@ describe.each(modes)('in containment %s', (containment) => {
     const spec = specOf(sh('trap "" TERM; echo ready; while :; do sleep 0.05; done'), { containment, graceMs: 600 })
     const { command } = await begin(spec, { onStdout: ready.reader })
     await ready.promise
-    const asked = performance.now()
     command.stop('cancelled')
     const again = setInterval(() => command.stop('lease-lost'), 100)
-    const end = endOf(await command.ended)
+    const end = endOf(await within(5_000, command.ended, 'no end'))
     clearInterval(again)
-    expect(performance.now() - asked).toBeLessThan(2_000)
     expect(end.stopped?.why).toBe('cancelled')
     expect(end.survivorsKilled).toBeGreaterThan(0)
   })
@@ -84,7 +97,7 @@ describe.each(modes)('in containment %s', (containment) => {
     const end = await run(specOf(sh('setsid sleep 60 & echo out'), { containment, mark }))
     const took = end.endedAt - end.startedAt
     expect(took).toBeGreaterThan(2_900)
-    expect(took).toBeLessThan(4_500)
+    expect(took).toBeLessThan(10_000)
     expect(end).toMatchObject({ exitCode: 0, survivorsKilled: 1, stdout: { head: 'out\n' } })
     expect(processesWith(mark)).toEqual([])
   })
@@ -103,9 +116,12 @@ test('a stop while the supervisor is still starting ends everything as well', as
 
 test('the signals of a terminal do not reach a command', async () => {
   const ready = seen('ready')
-  const { command } = await begin(specOf(sh('echo ready; sleep 0.3; echo survived')), { onStdout: ready.reader })
+  const gate = `${freshFolder()}.gate`
+  const spec = specOf(sh('echo ready; until [ -e "$1" ]; do sleep 0.02; done; echo survived', gate))
+  const { command } = await begin(spec, { onStdout: ready.reader })
   await ready.promise
   process.kill(command.identity.pid, 'SIGINT')
   process.kill(command.identity.pid, 'SIGHUP')
+  writeFileSync(gate, '')
   expect(endOf(await command.ended)).toMatchObject({ exitCode: 0, stdout: { head: 'ready\nsurvived\n' } })
 })

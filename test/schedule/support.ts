@@ -1,10 +1,21 @@
-import { newMessageId, newRunId, newScheduleId, newThreadId, newWorkerId } from '../../src/base/ids.ts'
-import { systemRandomness as random } from '../../src/base/ids.ts'
+import {
+  newMessageId,
+  newRunId,
+  newScheduleId,
+  newThreadId,
+  newWorkerId,
+  systemRandomness as random,
+} from '../../src/base/ids.ts'
 import type { RunId, ScheduleId, ThreadId, WorkerId } from '../../src/base/ids.ts'
+import { eventsAfter } from '../../src/events/event.ts'
+import type { EventType } from '../../src/events/event.ts'
 import { finishRun } from '../../src/runs/finish.ts'
 import type { Outcome } from '../../src/runs/finish.ts'
 import type { Claim } from '../../src/runs/claim.ts'
 import { claimRun } from '../../src/runs/claim.ts'
+import { heldAttempts } from '../../src/runs/recover.ts'
+import { findRun } from '../../src/runs/run.ts'
+import { sendMessage, wakeThread } from '../../src/runs/send.ts'
 import { registerWorker } from '../../src/runs/worker.ts'
 import { addSchedule } from '../../src/schedule/edit.ts'
 import type { NewSchedule } from '../../src/schedule/edit.ts'
@@ -15,10 +26,10 @@ import { DEFAULT_OPTIONS, findSchedule } from '../../src/schedule/schedule.ts'
 import type { Schedule, ScheduleOptions, Target } from '../../src/schedule/schedule.ts'
 import type { Store } from '../../src/store/store.ts'
 import { FakeClock } from '../../src/testing/fake-clock.ts'
-import { consumeMessages, pendingMessages } from '../../src/threads/message.ts'
+import { consumeMessages, idleThreads, pendingMessages } from '../../src/threads/message.ts'
 import { openThread } from '../../src/threads/thread.ts'
 import { LEASE_MS, someIdentity } from '../support/world.ts'
-import type { TestEngine } from '../support/engines.ts'
+import type { TestDatabase, TestEngine } from '../support/engines.ts'
 
 export const START = Date.UTC(2026, 0, 1)
 export const AGENT = 'clerk'
@@ -47,6 +58,12 @@ export class ScheduleWorld {
   static async open(engine: TestEngine, start = START): Promise<ScheduleWorld> {
     const clock = new FakeClock(start)
     return ScheduleWorld.with(await (await engine.database()).open({ clock }), clock)
+  }
+
+  /** With a handle to the database, to open it as another process would. */
+  static async openWith(engine: TestEngine): Promise<{ world: ScheduleWorld; database: TestDatabase }> {
+    const [clock, database] = [new FakeClock(START), await engine.database()]
+    return { world: await ScheduleWorld.with(await database.open({ clock }), clock), database }
   }
 
   static async with(store: Store, clock: FakeClock): Promise<ScheduleWorld> {
@@ -104,6 +121,12 @@ export class ScheduleWorld {
     return this.look()
   }
 
+  /** A person writes to the thread. */
+  async write(text = 'please'): Promise<void> {
+    const { messageId, runId } = newIds()
+    await this.store.apply(sendMessage, { messageId, runId, threadId: this.thread, agent: AGENT, text, key: messageId })
+  }
+
   async claim(): Promise<Claim | undefined> {
     const attempt = { id: `att_${random.id()}` as never, mark: random.hex(16) }
     return this.store.apply(claimRun, {
@@ -136,6 +159,19 @@ export class ScheduleWorld {
     return claim
   }
 
+  /** Ends whatever can be ended: as cancelled where that was asked for. How many. */
+  async finishAny(): Promise<number> {
+    const held = await this.store.read(heldAttempts)
+    for (const { id, runId } of held) {
+      const run = await this.store.read(findRun, runId)
+      const state = run?.cancelRequestedAt === null ? 'succeeded' : 'cancelled'
+      await this.store.apply(finishRun, { id, runId, fence: run?.fence ?? 0 }, { state })
+    }
+    for (const { threadId, agent } of await this.store.read(idleThreads, [AGENT], 10))
+      await this.store.apply(wakeThread, threadId, agent, newRunId(random))
+    return held.length + ((await this.work()) === undefined ? 0 : 1)
+  }
+
   async end({ attempt, run }: Claim, outcome: Outcome): Promise<void> {
     await this.store.apply(finishRun, { id: attempt.id, runId: run.id, fence: run.fence }, outcome)
   }
@@ -146,6 +182,12 @@ export class ScheduleWorld {
 
   async states(scheduleId: ScheduleId): Promise<string[]> {
     return (await this.lines(scheduleId)).map(({ state }) => state)
+  }
+
+  /** The events of this type that tell of this schedule. */
+  async events(type: EventType, scheduleId: ScheduleId): Promise<Record<string, unknown>[]> {
+    const all = await this.store.read(eventsAfter, 0, 100_000)
+    return all.filter((event) => event.type === type && event.data['scheduleId'] === scheduleId).map(({ data }) => data)
   }
 
   async reread(id: ScheduleId): Promise<Schedule> {

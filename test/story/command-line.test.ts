@@ -36,7 +36,7 @@ describe('holdfast run', () => {
       'run',
       '--json',
       '--timeout',
-      '300ms',
+      '1s',
       '--',
       'sh',
       '-c',
@@ -46,7 +46,7 @@ describe('holdfast run', () => {
     expect(run).toMatchObject({
       state: 'failed',
       code: 'timeout',
-      error: 'timed out after 300ms',
+      error: 'timed out after 1s',
       result: { stdout: { head: 'partial\n' } },
     })
     expect(code).not.toBe(0)

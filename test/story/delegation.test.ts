@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { describe, expect, inject, test } from 'vitest'
@@ -24,6 +24,10 @@ function install(engine: 'sqlite' | 'postgres', settings: Settings): AgentInstal
 
 const delegate = (agent: string, mode: string, task = 'go') => ({ tool: 'delegate', input: { agent, task, mode } })
 const shell = (command: string) => ({ tool: 'shell', input: { command } })
+
+/** Goes on until the test lets it go, however slow the machine is. */
+const WAITS = 'until [ -e go ]; do sleep 0.05; done'
+const letGo = (place: AgentInstallation) => writeFileSync(join(place.folder, 'go'), '')
 
 /** What the thread of this run was told and said, in order. */
 async function told(place: AgentInstallation, runId: string): Promise<string[]> {
@@ -54,9 +58,9 @@ describe.each(engines)('on $engine', ({ engine }) => {
         },
         helper: {
           tools: ['shell'],
-          replies: [{ toolCalls: [shell('sleep 1; echo x >>effects')] }, { text: '12 beans' }],
+          replies: [{ toolCalls: [shell(`${WAITS}; echo x >>effects`)] }, { text: '12 beans' }],
         },
-        coder: { command: ['/bin/sh', '-c', 'sleep 1; echo y >>effects; echo "did: $1"', 'coder', '{prompt}'] },
+        coder: { command: ['/bin/sh', '-c', `${WAITS}; echo y >>effects; echo "did: $1"`, 'coder', '{prompt}'] },
       },
     })
     const daemon = await place.daemon()
@@ -69,6 +73,7 @@ describe.each(engines)('on $engine', ({ engine }) => {
     daemon.kill('SIGKILL')
     await daemon.ended
     await place.daemon()
+    letGo(place)
     expect(await place.ended(runId)).toMatchObject({ state: 'succeeded', result: { text: 'Both have answered.' } })
     const heard = completions(await told(place, runId))
     expect(heard).toHaveLength(2)
@@ -113,12 +118,13 @@ describe.each(engines)('on $engine', ({ engine }) => {
           tools: ['delegate'],
           replies: [{ toolCalls: [delegate('helper', 'detached')] }, { text: 'Started.' }, { text: 'It is done.' }],
         },
-        helper: { replies: [{ text: 'helped', delayMs: 500 }] },
+        helper: { tools: ['shell'], replies: [{ toolCalls: [shell(WAITS)] }, { text: 'helped' }] },
       },
     })
     await place.daemon()
     const { runId, threadId } = await place.send('conductor')
     expect(await place.ended(runId)).toMatchObject({ result: { text: 'Started.' } })
+    letGo(place)
     const second = await until('a second run has ended', async () => {
       const runs = await (await place.store()).read(listRuns, { threadId, limit: 5 })
       return runs.find((run) => run.id !== runId && run.state === 'succeeded')

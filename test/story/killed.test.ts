@@ -53,11 +53,13 @@ describe.each(engines)('on $engine somebody is killed with -9 while a command ru
   test('the daemon: its command goes on, and the next daemon records the end once [runs/paid-work-kept] [runs/one-terminal]', async () => {
     const place = new Installation(storeOn(engine))
     const daemon = await place.up()
-    const id = await place.detach(...place.append('a', 1_500))
+    const gate = place.gate()
+    const id = await place.detach(...place.append('a', gate.path))
     await started(place, id)
     daemon.kill('SIGKILL')
     await daemon.ended
     await place.up()
+    gate.open()
     const run = await place.reaches(id, 'succeeded')
     expect(run).toMatchObject({ attempt: 2, result: { exitCode: 0, stdout: { head: 'appended a\n' } } })
     expect(place.effects()).toEqual(['a'])
@@ -67,10 +69,12 @@ describe.each(engines)('on $engine somebody is killed with -9 while a command ru
   test('the daemon, and the command ends before the next one starts: the finished result is not lost [runs/paid-work-kept]', async () => {
     const place = new Installation(storeOn(engine))
     const daemon = await place.up()
-    const id = await place.detach(...place.append('b', 600))
+    const gate = place.gate()
+    const id = await place.detach(...place.append('b', gate.path))
     await started(place, id)
     daemon.kill('SIGKILL')
     await daemon.ended
+    gate.open()
     await gone(id)
     expect(place.effects()).toEqual(['b'])
     expect((await place.show(id)).state).toBe('running')
@@ -81,7 +85,8 @@ describe.each(engines)('on $engine somebody is killed with -9 while a command ru
 
   test('the foreground holdfast run: a daemon takes its command up', async () => {
     const place = new Installation(storeOn(engine))
-    const front = place.start(['run', '--', ...place.append('c', 1_500)])
+    const gate = place.gate()
+    const front = place.start(['run', '--', ...place.append('c', gate.path)])
     const { id } = await until(
       'the run is stored',
       async () => (await place.json<{ id: string }[]>(['runs', 'list']))[0],
@@ -90,6 +95,7 @@ describe.each(engines)('on $engine somebody is killed with -9 while a command ru
     front.kill('SIGKILL')
     await front.ended
     await place.up()
+    gate.open()
     await place.reaches(id, 'succeeded')
     expect(place.effects()).toEqual(['c'])
     expect(await finishes(place, id)).toBe(1)
@@ -204,16 +210,19 @@ describe.each(engines)('on $engine a daemon is asked to stop', ({ engine }) => {
   test('SIGTERM drains: what ends in time ends here, the rest is handed over and goes on', async () => {
     const place = new Installation(storeOn(engine))
     const daemon = await place.up()
-    const short = await place.detach(...place.append('short', 300))
-    const long = await place.detach(...place.append('long', 6_000))
+    const [soon, late] = [place.gate(), place.gate()]
+    const short = await place.detach(...place.append('short', soon.path))
+    const long = await place.detach(...place.append('long', late.path))
     await started(place, short)
     await started(place, long)
     daemon.kill('SIGTERM')
+    soon.open()
     await place.reaches(short, 'succeeded')
     daemon.kill('SIGTERM')
     expect((await daemon.ended).code).toBe(0)
     expect(await place.show(long)).toMatchObject({ state: 'running' })
     await place.up()
+    late.open()
     await place.reaches(long, 'succeeded')
     expect(place.effects().toSorted()).toEqual(['long', 'short'])
   })
@@ -222,10 +231,12 @@ describe.each(engines)('on $engine a daemon is asked to stop', ({ engine }) => {
 describe.each(engines)('on $engine a worker is paused beyond its lease', ({ engine }) => {
   test('it is taken over, and when it comes back it changes nothing and nothing happens twice [runs/fenced]', async () => {
     const shared = storeOn(engine, temporaryFolder())
-    const first = new Installation({ lease: '1s', ...shared })
-    const second = new Installation({ lease: '1s', ...shared })
+    // Long enough for a busy machine to renew it in time.
+    const first = new Installation({ lease: '3s', ...shared })
+    const second = new Installation({ lease: '3s', ...shared })
     const paused = await first.up()
-    const id = await first.detach(...first.append('once', 4_000))
+    const gate = first.gate()
+    const id = await first.detach(...first.append('once', gate.path))
     await started(first, id)
     await pause(paused, shared.store)
     const taker = await second.up()
@@ -235,6 +246,7 @@ describe.each(engines)('on $engine a worker is paused beyond its lease', ({ engi
         : undefined
     await until('it is taken over', isTaken)
     paused.kill('SIGCONT')
+    gate.open()
     const run = await second.reaches(id, 'succeeded', 'failed', 'cancelled')
     expect(run).toMatchObject({ state: 'succeeded', attempt: 2 })
     expect(run.lateResults).toBeUndefined()

@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto'
-import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { accessSync, constants, copyFileSync, existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -10,7 +9,7 @@ import type { Clock } from '../../src/base/clock.ts'
 import type { Store, StoreProbe } from '../../src/store/store.ts'
 import { openPostgresStore } from '../../src/store/postgres/store.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
-import { TABLES } from './tables.ts'
+import { copyOf, dropSchema, keep, setClock, spareSchema, wipeSchema } from './schemas.ts'
 
 export interface OpenOptions {
   readonly clock?: Clock
@@ -36,14 +35,14 @@ export interface TestEngine {
 const sqlite: TestEngine = {
   name: 'sqlite',
   async database() {
-    return sqliteIn(temporaryFolder())
+    return sqliteIn(databaseFolder())
   },
 }
 
 function sqliteIn(folder: string): TestDatabase {
   const path = join(folder, 'holdfast.db')
   const killed = () => {
-    const copy = temporaryFolder()
+    const copy = databaseFolder()
     // Not the `-shm` file: it is memory, and gone with its processes.
     for (const name of ['holdfast.db', 'holdfast.db-wal']) {
       if (existsSync(join(folder, name))) copyFileSync(join(folder, name), join(copy, name))
@@ -60,30 +59,29 @@ function sqliteIn(folder: string): TestDatabase {
 
 const postgres: TestEngine = {
   name: 'postgres',
-  database: () => Promise.resolve(postgresIn(`t_${randomBytes(8).toString('hex')}`)),
+  database: () => Promise.resolve(postgresIn(spareSchema())),
 }
 
 function postgresIn(schema: string): TestDatabase {
-  const url = withParameters(inject('postgres'), { schema })
-  onTestFinished(() => void query(url, `drop schema if exists ${schema} cascade`))
+  const address = withParameters(inject('postgres'), { schema })
+  let isLent = false
+  onTestFinished(() => (isLent ? dropSchema(schema) : wipeSchema(schema)))
   return {
-    url,
+    get url() {
+      isLent = true
+      return address
+    },
     async open({ clock, probe } = {}) {
-      const store = await closedAfterTest(openPostgresStore({ url, ...(probe === undefined ? {} : { probe }) }))
-      return clock === undefined ? store : ownClock(store, url, schema, clock)
+      const store = await closedAfterTest(
+        openPostgresStore({ url: address, ...(probe === undefined ? {} : { probe }) }),
+      )
+      return clock === undefined ? store : ownClock(store, schema, clock)
     },
     async copy() {
-      const copy = `${schema.slice(0, 40)}_${randomBytes(4).toString('hex')}`
+      const copy = spareSchema()
       const database = postgresIn(copy)
-      await (await openPostgresStore({ url: database.url })).close()
-      const tables = TABLES.map(
-        (table) => `insert into ${copy}.${table} overriding system value select * from ${schema}.${table};`,
-      )
-      const serials = ['runs', 'messages', 'events', 'entries'].map(
-        (table) =>
-          `select setval(pg_get_serial_sequence('${copy}.${table}', 'seq'), (select coalesce(max(seq), 0) + 1 from ${copy}.${table}), false);`,
-      )
-      await query(url, [...tables, ...serials].join('\n'))
+      await (await openPostgresStore({ url: withParameters(address, { schema: copy }) })).close()
+      await keep(copyOf(schema, copy))
       return database
     },
   }
@@ -95,18 +93,13 @@ export const engines: readonly TestEngine[] = [sqlite, postgres]
  * The database's clock is one function; here it reads a row that follows the test's clock. The row is brought up to date
  * before each use of the store.
  */
-async function ownClock(store: Store, url: string, schema: string, clock: Clock): Promise<Store> {
-  await query(
-    url,
-    `create table if not exists ${schema}.test_clock (now bigint); delete from ${schema}.test_clock;
-    insert into ${schema}.test_clock values (${clock.now()});
-    create or replace function ${schema}.now_ms() returns bigint language sql volatile as $$ select now from ${schema}.test_clock $$`,
-  )
+async function ownClock(store: Store, schema: string, clock: Clock): Promise<Store> {
+  await setClock(schema, clock.now())
   let [shown, turn] = [clock.now(), Promise.resolve()]
   const follow = () => {
     turn = turn.then(async () => {
       const at = clock.now()
-      if (at !== shown) await query(url, `update ${schema}.test_clock set now = ${at}`)
+      if (at !== shown) await setClock(schema, at)
       shown = at
     })
     return turn
@@ -138,9 +131,28 @@ export async function query(url: string, text: string): Promise<Record<string, u
   }
 }
 
+/** For a database alone: in memory where there is some. No test here cuts the power, and every commit waits for its disk. */
+function databaseFolder(): string {
+  return temporaryFolder(hasRoom(MEMORY_DISK) ? MEMORY_DISK : tmpdir())
+}
+
+const MEMORY_DISK = '/dev/shm'
+/** The largest database of a test has a few megabytes; a container's memory disk has 64 in all. */
+const ENOUGH_BYTES = 1e9
+
+function hasRoom(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK)
+    const { bavail, bsize } = statfsSync(path)
+    return bavail * bsize > ENOUGH_BYTES
+  } catch {
+    return false
+  }
+}
+
 /** A folder that is removed when the test has finished, after everything that was opened in it. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-test-'))
+export function temporaryFolder(parent = tmpdir()): string {
+  const folder = mkdtempSync(join(parent, 'holdfast-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }

@@ -89,10 +89,18 @@ export class Installation {
     return this.json<RunView>(['runs', 'show', id])
   }
 
-  /** A command that appends to the ledger after a while. */
-  append(entry: string, delayMs = 0): readonly string[] {
-    return [NODE, LEDGER, 'append', this.ledger, entry, String(delayMs)]
+  /** A command that appends to the ledger after a while, or once there is such a file. */
+  append(entry: string, wait: number | string = 0): readonly string[] {
+    return [NODE, LEDGER, 'append', this.ledger, entry, String(wait)]
   }
+
+  /** For a command that is to go on for as long as the test wants it to. */
+  gate(): { readonly path: string; open(): void } {
+    const path = `${this.ledger}.gate-${(this.#gates += 1)}`
+    return { path, open: () => writeFileSync(path, '') }
+  }
+
+  #gates = 0
 
   effects(): string[] {
     return existsSync(this.ledger) ? readFileSync(this.ledger, 'utf8').split('\n').filter(Boolean) : []

@@ -1,5 +1,13 @@
 import type { WorkerId } from '../../src/base/ids.ts'
-import { newAttemptId, newWorkerId, systemRandomness as random } from '../../src/base/ids.ts'
+import {
+  newAttemptId,
+  newMessageId,
+  newRunId,
+  newThreadId,
+  newWorkerId,
+  systemRandomness as random,
+} from '../../src/base/ids.ts'
+import { cancelRun } from '../../src/runs/cancel.ts'
 import { usedSlots } from '../../src/runs/capacity.ts'
 import { claimRun } from '../../src/runs/claim.ts'
 import type { Claim } from '../../src/runs/claim.ts'
@@ -8,6 +16,7 @@ import { resumeRun } from '../../src/runs/park.ts'
 import { abandonReserved, expireQueued, heldAttempts, reservedRuns, takeOverRun } from '../../src/runs/recover.ts'
 import { listRuns } from '../../src/runs/run.ts'
 import { registerWorker } from '../../src/runs/worker.ts'
+import { dueAgain, fireAgain } from '../../src/schedule/fire.ts'
 import { sessionEnded } from '../../src/sessions/events.ts'
 import { liveSessions } from '../../src/sessions/session.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -24,7 +33,7 @@ const MOST_ROUNDS = 5
 export async function settleEverything(store: Store): Promise<void> {
   const workerId = newWorkerId(random)
   await store.apply(registerWorker, { id: workerId, kind: 'command', home: '/settling', identity: someIdentity() })
-  for (let round = 0; (await openRuns(store)).length > 0; round++) {
+  for (let round = 0; await isOpen(store); round++) {
     if (round === MOST_ROUNDS) throw new Error(`runs that never end: ${JSON.stringify(await openRuns(store))}`)
     await oneRound(store, workerId)
   }
@@ -43,9 +52,14 @@ async function oneRound(store: Store, workerId: WorkerId): Promise<void> {
     const claim = await store.apply(takeOverRun, held, 'owner-dead', { workerId, leaseMs: LEASE_MS, attemptId })
     if (claim !== undefined) await finish(store, claim)
   }
+  for (const { id } of await store.read(dueAgain, 100)) await store.apply(fireAgain, id, someIds())
   await store.apply(expireQueued, 100)
   const runs = await openRuns(store)
-  for (const run of runs) if (run.state === 'parked') await store.apply(resumeRun, run.id)
+  for (const { id, request } of runs.filter(({ state }) => state === 'parked')) {
+    // A session's own turn goes on with its client alone: one that never comes back is cancelled by somebody.
+    if (request.kind === 'observed') await store.apply(cancelRun, id, { by: 'somebody', reason: 'nobody comes back' })
+    else await store.apply(resumeRun, id)
+  }
   for (const { runId, workerId: gone } of await store.read(reservedRuns)) {
     await store.apply(abandonReserved, runId, gone)
   }
@@ -56,6 +70,11 @@ async function oneRound(store: Store, workerId: WorkerId): Promise<void> {
     await finish(store, claim)
   }
 }
+
+/** Runs, and what of a schedule was to be tried by now. */
+const isOpen = async (store: Store) => (await openRuns(store)).length > 0 || (await store.read(dueAgain, 1)).length > 0
+
+const someIds = () => ({ threadId: newThreadId(random), runId: newRunId(random), messageId: newMessageId(random) })
 
 const finish = (store: Store, { run, attempt }: Claim) =>
   store.apply(finishRun, { id: attempt.id, runId: run.id, fence: run.fence }, { state: 'succeeded' })

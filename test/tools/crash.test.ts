@@ -50,6 +50,8 @@ async function performElsewhere(context: TryOf, work: Work): Promise<ChildProces
   return worker
 }
 
+const hasEnded = (context: TryOf) => existsSync(join(context.folder, 'end.json'))
+
 async function kill(worker: ChildProcess): Promise<void> {
   process.kill(-(worker.pid ?? 0), 'SIGKILL')
   if (worker.exitCode === null && worker.signalCode === null) await once(worker, 'exit')
@@ -76,11 +78,14 @@ test('a worker that dies before it has started anything: never started, and it n
 test('a worker that dies while the command runs: the next one waits for it and gets its result', async () => {
   const [ledger, context] = [new Ledger(), newContext()]
   const definition = definitionOf(ledger)
-  const worker = await performElsewhere(context, { kind: 'command', definition, input: { entry: 'a', delayMs: 600 } })
+  const gate = `${freshFolder()}.gate`
+  const worker = await performElsewhere(context, { kind: 'command', definition, input: { entry: 'a', gate } })
   await until(() => ledger.begun(), 10_000, 'the append begins')
   await kill(worker)
   expect(ledger.entries()).toEqual([])
-  const outcome = await toolOf(definition).recover?.(context)
+  const recovered = toolOf(definition).recover?.(context)
+  writeFileSync(gate, '')
+  const outcome = await recovered
   expect(outcome).toEqual({ kind: 'done', result: { appended: 'a' } })
   expect(ledger.entries()).toEqual([`${context.key} a`])
 })
@@ -89,7 +94,7 @@ test('a worker that dies after the command ended: the result is still there', as
   const [ledger, context] = [new Ledger(), newContext()]
   const definition = definitionOf(ledger)
   const worker = await performElsewhere(context, { kind: 'command', definition, input: { entry: 'a' } })
-  await once(worker, 'message')
+  await until(() => hasEnded(context), 10_000, 'it has ended')
   await kill(worker)
   expect(await toolOf(definition).recover?.(context)).toEqual({ kind: 'done', result: { appended: 'a' } })
   expect(ledger.entries()).toHaveLength(1)
@@ -137,7 +142,8 @@ test(
   { timeout: 120_000 },
   async () => {
     const kinds = new Set<string>()
-    for (let delay = 0; delay < 300; delay += 15) {
+    // How long a start takes depends on the machine: until one was met that had begun.
+    for (let delay = 0; delay < 300 || !kinds.has('done'); delay += 15 + delay / 20) {
       const [ledger, context] = [new Ledger(), newContext()]
       const definition = definitionOf(ledger)
       const worker = await performElsewhere(context, { kind: 'command', definition, input: { entry: 'a' } })

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import { systemClock } from '../../src/base/clock.ts'
+import type { Clock } from '../../src/base/clock.ts'
 import { MCP_LIMITS } from '../../src/tools/mcp/limits.ts'
 import { McpWorld, call, perform } from './mcp-support.ts'
 import { errorOf, fixture, processesWith, until, within } from './support.ts'
@@ -25,8 +26,8 @@ test('a server that ignores the cancel is ended with all that it started, and st
   const tool = await world.tool('mcp:rude/do')
   const { context, outcome } = perform(tool, doing('child'))
   await until(() => world.ledger().some((line) => line.startsWith('child')), 10_000, 'the grandchild is there')
-  // The server, its grandchild, and what supervises them. A child shows its environment once it has become its program.
-  await until(() => processesWith(world.folder).length > 2, 10_000, 'the grandchild runs')
+  // A child has its arguments once it has become its program.
+  await until(() => processesWith(`done\0${world.folder}`).length > 0, 10_000, 'the grandchild runs')
   context.abort('cancelled')
   expect(await within(15_000, outcome, 'it ended')).toEqual({ kind: 'in-doubt', error: 'cancelled' })
   expect(world.ledger()).toContain('cancel of the call')
@@ -102,8 +103,14 @@ test('a server that cannot start says why, and is not started again and again', 
 
 test('a server that says nothing is given up, with all that it started', async () => {
   const world = (await McpWorld.open()).rude(['silent'])
-  const hurried = (ms: number) => (ms === MCP_LIMITS.handshakeMs ? 500 : ms)
-  world.anotherProcess({}, { ...systemClock, after: (ms, ...rest) => systemClock.after(hurried(ms), ...rest) })
+  // Its time is over as soon as it is there.
+  const whenStarted = (callback: () => void) => {
+    const looking = setInterval(() => world.starts() > 0 && callback(), 20)
+    return () => clearInterval(looking)
+  }
+  const after: Clock['after'] = (ms, callback, options) =>
+    ms === MCP_LIMITS.handshakeMs ? whenStarted(callback) : systemClock.after(ms, callback, options)
+  world.anotherProcess({}, { ...systemClock, after })
   await expect(world.tools(['mcp:rude'])).rejects.toThrow('it did not answer within 1m')
   expect(world.starts()).toBe(1)
   expect(processesWith(`rude-mcp-server.mjs\0${world.folder}`)).toEqual([])

@@ -16,7 +16,7 @@ import { McpServers } from '../../src/tools/mcp/servers.ts'
 import { engines } from '../support/engines.ts'
 import { fixture, freshFolder, newContext, place, type TryOf } from './support.ts'
 
-const RULES: McpServerRules = { timeoutMs: 30_000, effects: {}, repeat: {}, identity: {}, idempotent: [] }
+const RULES: McpServerRules = { timeoutMs: 30_000, effects: {}, repeat: {}, once: {}, identity: {}, idempotent: [] }
 
 export type Rules = Partial<McpServerRules>
 

@@ -166,7 +166,7 @@ test('a server is started when it is needed, shared by the runs that follow each
   const world = (await McpWorld.open()).rude(['leaves'])
   const hurried: Clock = {
     ...systemClock,
-    after: (ms, callback, options) => systemClock.after(ms === MCP_LIMITS.idleMs ? 200 : ms, callback, options),
+    after: (ms, callback, options) => systemClock.after(ms === MCP_LIMITS.idleMs ? 1_000 : ms, callback, options),
   }
   world.anotherProcess({}, hurried)
   expect(world.starts()).toBe(0)

@@ -83,7 +83,7 @@ describe.each(calls)('%s', (_, tool, inputOf) => {
     second.abort()
     expect((await two).kind).toBe('in-doubt')
     expect(processesWith(second.key)).toEqual([])
-    expect(processesWith(first.key).length).toBeGreaterThan(1)
+    await until(() => processesWith(first.key).length > 1, 5_000, 'the other one runs')
     first.abort()
     expect((await one).kind).toBe('in-doubt')
     expect(processesWith(first.key)).toEqual([])
@@ -93,9 +93,11 @@ describe.each(calls)('%s', (_, tool, inputOf) => {
 test('several commands give their results in order, some at a time', async () => {
   const count = `${freshFolder()}.count`
   const most = TOOL_LIMITS.parallelAtOnce
+  // The first waits for another one, for ever if there is only one at a time.
+  const met = `until [ -e ${count}.met ]; do [ $(ls ${count} | wc -l) -lt 2 ] || touch ${count}.met; sleep 0.02; done`
   const commands = Array.from(
     { length: 8 },
-    (_, n) => `mkdir -p ${count}; touch ${count}/${n}; ls ${count} | wc -l; sleep 0.2; rm ${count}/${n}; exit ${n}`,
+    (_, n) => `mkdir -p ${count}; touch ${count}/${n}; ${met}; ls ${count} | wc -l; rm ${count}/${n}; exit ${n}`,
   )
   const outcome = await parallel.perform({ commands }, newContext())
   const results = (outcome as { result: { command: string; status: number; stdout: string }[] }).result
@@ -103,7 +105,6 @@ test('several commands give their results in order, some at a time', async () =>
   expect(results.map(({ command }) => command)).toEqual(commands)
   const seen = results.map(({ stdout }) => Number(stdout))
   expect(Math.max(...seen)).toBeLessThanOrEqual(most)
-  expect(Math.max(...seen)).toBeGreaterThan(1)
 })
 
 test('one that could not be started does not hide what the others did', async () => {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 
-import { runEventsAfter } from '../../src/events/event.ts'
-import { attemptsOf } from '../../src/runs/attempt.ts'
+import { eventsAfter } from '../../src/events/event.ts'
+import type { Event } from '../../src/events/event.ts'
 import { usedSlots } from '../../src/runs/capacity.ts'
-import { isTerminal, lateResultsOf } from '../../src/runs/run.ts'
+import { isTerminal, listRuns } from '../../src/runs/run.ts'
 import type { Run } from '../../src/runs/run.ts'
 import { integer, nullable, row, text } from '../../src/store/row.ts'
 import { sql } from '../../src/store/sql.ts'
@@ -14,19 +14,19 @@ import type { Message } from '../../src/threads/message.ts'
 import { openThread } from '../../src/threads/thread.ts'
 import { hurriedClock } from '../support/clocks.ts'
 import { engines } from '../support/engines.ts'
+import type { TestEngine } from '../support/engines.ts'
 import { assertInvariants } from '../support/invariants.ts'
 import { chance, printedChance } from '../support/seed.ts'
 import type { Chance } from '../support/seed.ts'
-import { aThread, reread } from '../support/world.ts'
+import { aThread } from '../support/world.ts'
 import { CONTENDERS, aPrize } from './contenders.ts'
 import type { Contender, Prize, Told } from './contenders.ts'
 
 const RACES = 500
 const { seed } = printedChance('races for the end of a run')
 
-const pairs = CONTENDERS.flatMap((left, index) => CONTENDERS.slice(index).map((right) => ({ left, right })))
-const cases = engines.flatMap((engine) =>
-  pairs.map(({ left, right }) => ({ engine, left, right, name: `${left.name} against ${right.name}` })),
+const pairs = CONTENDERS.flatMap((left, index) =>
+  CONTENDERS.slice(index).map((right) => ({ left, right, name: `${left.name} against ${right.name}` })),
 )
 
 /** A few turns of the event loop, or of its microtasks only, or none at all. */
@@ -69,8 +69,17 @@ function winnerOf({ told }: Race): number {
 const breakerRow = row({ agent: text(), failures: integer, openUntil: nullable(integer) })
 const breakers = single(() => all(breakerRow, sql`select agent, failures, open_until from breakers`))
 
+const attemptRow = row({ runId: text(), outcome: nullable(text()) })
+const attempts = single(() => all(attemptRow, sql`select run_id, outcome from attempts order by run_id, number`))
+const lateRow = row({ runId: text() })
+const lateResults = single(() => all(lateRow, sql`select run_id from late_results`))
+
+/** What the races left, read at once: five questions for each of them would take longer than the races. */
 interface Traces {
-  readonly store: Store
+  readonly runs: ReadonlyMap<string, Run>
+  readonly events: ReadonlyMap<string | null, readonly Event[]>
+  readonly attempts: ReadonlyMap<string, readonly { readonly outcome: string | null }[]>
+  readonly late: ReadonlyMap<string, readonly unknown[]>
   readonly inbox: ReadonlyMap<string, readonly Message[]>
   readonly breakers: ReadonlyMap<string, { readonly failures: number; readonly openUntil: number | null }>
 }
@@ -79,13 +88,21 @@ async function tracesOf(store: Store, prizes: readonly Prize[]): Promise<Traces>
   const messages = await store.read(messagesOf, prizes[0]!.parentThreadId)
   const inbox = Map.groupBy(messages, (message) => message.key)
   const rows = await store.read(breakers)
-  return { store, inbox, breakers: new Map(rows.map((each) => [each.agent, each])) }
+  const runs = await store.read(listRuns, { limit: 2 * RACES })
+  return {
+    inbox,
+    breakers: new Map(rows.map((each) => [each.agent, each])),
+    runs: new Map(runs.map((run) => [run.id, run])),
+    events: Map.groupBy(await store.read(eventsAfter, 0, 100 * RACES), ({ runId }) => runId ?? null),
+    attempts: Map.groupBy(await store.read(attempts), ({ runId }) => runId),
+    late: Map.groupBy(await store.read(lateResults), ({ runId }) => runId),
+  }
 }
 
 /** All of the winner's side effects, each once, and none of the loser's. */
-async function checkEnd(traces: Traces, each: Race, winner: Contender): Promise<void> {
+function checkEnd(traces: Traces, each: Race, winner: Contender): void {
   const { prize, told } = each
-  const ended = await reread(traces.store, prize.run.id)
+  const ended = traces.runs.get(prize.run.id)!
   const { state, code, by, breaker } = winner.won
   expect(ended).toMatchObject({ state, code, result: by === null ? null : { by } })
   checkAnswers(told, ended)
@@ -93,7 +110,7 @@ async function checkEnd(traces: Traces, each: Race, winner: Contender): Promise<
   const inbox = traces.inbox.get(`run:${ended.id}`) ?? []
   expect(inbox.map(({ body }) => [body['state'], body['code']])).toEqual([[state, code ?? undefined]])
 
-  const events = await traces.store.read(runEventsAfter, ended.id, 0, 100)
+  const events = traces.events.get(ended.id) ?? []
   const finished = events.filter(({ type }) => type === 'run.finished')
   expect(finished.map(({ data }) => data['state'])).toEqual([state])
   expect(events.filter(({ type }) => type === 'breaker.opened')).toHaveLength(breaker === 'opened' ? 1 : 0)
@@ -102,7 +119,7 @@ async function checkEnd(traces: Traces, each: Race, winner: Contender): Promise<
   if (breaker === 'reset') expect(counted).toBeUndefined()
   if (breaker === 'untouched') expect(counted).toMatchObject({ failures: 2, openUntil: null })
   if (breaker === 'opened') expect(counted).toMatchObject({ failures: 3, openUntil: expect.any(Number) })
-  await checkAttempts(traces.store, each, ended)
+  checkAttempts(traces, each, ended)
 }
 
 /** Whoever was answered with an end was answered with the end; `running` only to one that was fenced meanwhile. */
@@ -116,37 +133,43 @@ function checkAnswers(told: readonly Told[], ended: Run): void {
   }
 }
 
-async function checkAttempts(store: Store, { told }: Race, ended: Run): Promise<void> {
-  const attempts = await store.read(attemptsOf, ended.id)
+function checkAttempts(traces: Traces, { told }: Race, ended: Run): void {
   const takeovers = told.filter(({ takeover }) => takeover !== undefined && takeover !== 'refused').length
-  const outcomes = attempts.map(({ outcome }) => outcome)
+  const outcomes = traces.attempts.get(ended.id)?.map(({ outcome }) => outcome)
   expect(outcomes).toEqual([...Array.from({ length: takeovers }, () => 'superseded'), ended.state])
   // A result that came after cancel was asked for is kept beside the run, once for each attempt, and counts for nothing.
-  const late = await store.read(lateResultsOf, ended.id)
-  expect(late.length).toBeLessThanOrEqual(ended.state === 'cancelled' ? 1 : 0)
+  const late = traces.late.get(ended.id)?.length ?? 0
+  expect(late).toBeLessThanOrEqual(ended.state === 'cancelled' ? 1 : 0)
 }
 
-describe.each(cases)('$engine.name, $name', ({ engine, left, right }) => {
-  test(`in ${RACES} races there is one winner, all of its side effects and none of the loser's [T1] [T2] [T3] [T4] [T5] [T6] [runs/one-terminal]`, async () => {
-    const database = await engine.database()
-    const clock = hurriedClock()
-    const stores = [await database.open({ clock }), await database.open({ clock })]
-    const parentThreadId = aThread()
-    await stores[0]!.apply(openThread, parentThreadId, 'conductor', null)
-    const indices = Array.from({ length: RACES }, (_, index) => index)
-    const prizes = await Promise.all(indices.map((index) => aPrize(stores[index % 2]!, index, parentThreadId)))
-    const races = await Promise.all(indices.map((index) => race(index, stores, [left, right], prizes[index]!)))
-
-    const traces = await tracesOf(stores[0]!, prizes)
-    const wins = [0, 0]
-    for (const each of races) {
-      const winner = winnerOf(each)
-      wins[winner]! += 1
-      await checkEnd(traces, each, winner === 0 ? left : right)
-    }
-    expect(await stores[0]!.read(usedSlots)).toEqual([])
-    await assertInvariants(stores[0]!)
-    // Both orders were seen, so each of them did win and did lose; two cancels are one request.
-    for (const count of wins) expect(count).toBeGreaterThanOrEqual(RACES / 4 - 1)
+/** Every pair on one engine; the engines are files of their own, so that both cores are used. */
+export function raceForTheEnd(name: TestEngine['name']): void {
+  const engine = engines.find((each) => each.name === name)!
+  describe.each(pairs)(`${name}, $name`, ({ left, right }) => {
+    test(`in ${RACES} races there is one winner, all of its side effects and none of the loser's [T1] [T2] [T3] [T4] [T5] [T6] [runs/one-terminal]`, () =>
+      raceOften(engine, left, right))
   })
-})
+}
+
+async function raceOften(engine: TestEngine, left: Contender, right: Contender): Promise<void> {
+  const database = await engine.database()
+  const clock = hurriedClock()
+  const stores = [await database.open({ clock }), await database.open({ clock })]
+  const parentThreadId = aThread()
+  await stores[0]!.apply(openThread, parentThreadId, 'conductor', null)
+  const indices = Array.from({ length: RACES }, (_, index) => index)
+  const prizes = await Promise.all(indices.map((index) => aPrize(stores[index % 2]!, index, parentThreadId)))
+  const races = await Promise.all(indices.map((index) => race(index, stores, [left, right], prizes[index]!)))
+
+  const traces = await tracesOf(stores[0]!, prizes)
+  const wins = [0, 0]
+  for (const each of races) {
+    const winner = winnerOf(each)
+    wins[winner]! += 1
+    checkEnd(traces, each, winner === 0 ? left : right)
+  }
+  expect(await stores[0]!.read(usedSlots)).toEqual([])
+  await assertInvariants(stores[0]!)
+  // Both orders were seen, so each of them did win and did lose; two cancels are one request.
+  for (const count of wins) expect(count).toBeGreaterThanOrEqual(RACES / 4 - 1)
+}

@@ -1,0 +1,3 @@
+import { raceForTheEnd } from './terminal.ts'
+
+raceForTheEnd('sqlite')
