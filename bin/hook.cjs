@@ -22,6 +22,8 @@ const WHOLE_MS_AT_END = 900
 /** The shares of it after which the daemon, and then the store, is given up. */
 const DAEMON_SHARE = 0.4
 const STORE_SHARE = 0.9
+/** What makes Claude Code begin a turn when a hook in the background ends with it. Of any other hook it would be a block. */
+const WAKES = 2
 const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
 /** Between a client and its hook: a shell, a launcher, whatever somebody put around it. */
 const MOST_LEVELS = 6
@@ -29,11 +31,12 @@ const SHELLS = /^(sh|bash|dash|zsh|fish|ksh|ash|env|timeout)$/
 /** A clone runs its sources, an installed package its build. */
 const PROGRAMS = ['src/hooks/program.ts', 'dist/hooks/program.js']
 
-/** Returns the exit code: 0, or 1 when something could not be kept or only in the spool. Never 2: that would block. */
+/** Returns the exit code: 0, or 1 when something could not be kept or only in the spool. Not 2, which would block, but by a waiter. */
 async function main(argv, env = process.env) {
   const startedAt = monotonicMs()
   const call = readArguments(argv, env)
   if (call === undefined) return complain('say for whom: hook.cjs claude, codex or gemini')
+  if (call.wait) return waitBeside(call, env)
   const said = call.argument === undefined ? await readInput(WHOLE_MS) : wholeText(Buffer.from(call.argument))
   const fields = parsed(said.input)
   const told = describe(call, said, fields, env)
@@ -41,8 +44,55 @@ async function main(argv, env = process.env) {
   const left = (share) => wholeMs * share - (monotonicMs() - startedAt)
   const { answer, trouble } = await hand(call, told, left, env)
   if (fields?.hook_event_name === 'SessionStart') setUpSession(call, told, fields, answer, env)
+  if (answer?.hold !== undefined) return showDecided(call, told, answer.hold)
   if (answer !== undefined) return (await show(call, told, answer)) ? 0 : 1
   return complain(keepInSpool(call, told, trouble))
+}
+
+/**
+ * Beside an idle session, in the background: exit code 2 makes its client begin a turn, at whose end the messages come. In
+ * print mode a client waits for this hook as for any other, and nobody sits there idle.
+ */
+async function waitBeside(call, env) {
+  const said = await readInput(WHOLE_MS)
+  const sessionId = parsed(said.input)?.session_id
+  if (env.CLAUDE_CODE_ENTRYPOINT !== 'cli' || typeof sessionId !== 'string' || !SESSION_ID.test(sessionId)) return 0
+  const told = { client: call.client, ...said, process: clientProcess(call.client, env) }
+  if (!isOnlyWaiter(noteFile(call, sessionId, 'waiter'), told.process)) return 0
+  const { waitBeside: untilWoken } = await program()
+  if (!(await untilWoken({ home: call.home, store: call.store }, told))) return 0
+  fs.writeSync(2, 'messages are waiting in your Holdfast inbox; the end of this turn brings them')
+  return WAKES
+}
+
+/** One for each process of a client. Two would do no harm: the store lets one of them wake it. */
+function isOnlyWaiter(file, client) {
+  const known = readJson(file)
+  if (known?.client === client.pid && isAlive(known)) return false
+  makeFolder(path.dirname(file))
+  const temporary = `${file}.${process.pid}.tmp`
+  const own = { pid: process.pid, startTime: ownStartTime(), client: client.pid }
+  fs.writeFileSync(temporary, JSON.stringify(own), { mode: 0o600 })
+  fs.renameSync(temporary, file)
+  return true
+}
+
+function ownStartTime() {
+  try {
+    return statOf(process.pid).startTime
+  } catch {
+    return undefined
+  }
+}
+
+/** A person is asked, and the client's dialog is open: whoever is first answers it. */
+async function showDecided(call, told, hold) {
+  try {
+    const { hearDecided } = await program()
+    return (await show(call, told, await hearDecided({ home: call.home, store: call.store }, told, hold))) ? 0 : 1
+  } catch (error) {
+    return complain(`it can only be answered in the client: ${error.message}`)
+  }
 }
 
 /** Not `performance`: its module is loaded when it is first used. */
@@ -55,7 +105,7 @@ function complain(sentence) {
   return 1
 }
 
-/** `hook.cjs CLIENT [--home DIR] [--store URL] [--start-daemon] [JSON]`; unknown flags are for others to know it by. */
+/** `hook.cjs CLIENT [--home DIR] [--store URL] [--start-daemon] [--permit|--settle|--wait] [JSON]`; unknown flags are for others to know it by. */
 function readArguments(argv, env) {
   const words = [...argv]
   const client = words.shift()
@@ -66,6 +116,8 @@ function readArguments(argv, env) {
     const word = words.shift()
     if (word === '--home' || word === '--store') flags[word.slice(2)] = words.shift()
     else if (word === '--start-daemon') flags.startDaemon = true
+    else if (word === '--permit' || word === '--settle') flags.role = word.slice(2)
+    else if (word === '--wait') flags.wait = true
     else if (!word.startsWith('--')) argument = word
   }
   const home = path.resolve(flags.home || env.HOLDFAST_HOME || defaultHome(env))
@@ -75,6 +127,8 @@ function readArguments(argv, env) {
     home,
     store: flags.store || env.HOLDFAST_STORE || undefined,
     startDaemon: flags.startDaemon,
+    role: flags.role,
+    wait: flags.wait,
   }
 }
 
@@ -128,7 +182,10 @@ function describe(call, { input, bytes }, fields, env) {
     bytes,
     ...note,
     process: clientProcess(call.client, env),
+    ...(call.role === undefined ? {} : { role: call.role }),
+    ...(env.CLAUDE_CODE_ENTRYPOINT === 'cli' ? { isAttended: true } : {}),
     ...(env.HOLDFAST_THREAD ? { startedFrom: env.HOLDFAST_THREAD } : {}),
+    ...(env.HOLDFAST_RUN ? { startedBy: env.HOLDFAST_RUN } : {}),
     ...(socket && env.TMUX_PANE ? { tmux: { socket, pane: env.TMUX_PANE } } : {}),
   }
 }

@@ -9,6 +9,8 @@ import { fileURLToPath } from 'node:url'
 import { ACTION_MOVES } from '../src/actions/action.ts'
 import { APPROVAL_MOVES } from '../src/actions/approval.ts'
 import { RUN_MOVES } from '../src/runs/run.ts'
+import { OCCURRENCE_MOVES } from '../src/schedule/occurrence.ts'
+import { SCHEDULE_MOVES } from '../src/schedule/schedule.ts'
 import { MESSAGE_MOVES } from '../src/threads/message.ts'
 import { THREAD_MOVES } from '../src/threads/thread.ts'
 
@@ -20,6 +22,8 @@ const NOUNS: Readonly<Record<string, Moves>> = {
   approval: APPROVAL_MOVES,
   thread: THREAD_MOVES,
   message: MESSAGE_MOVES,
+  schedule: SCHEDULE_MOVES,
+  occurrence: OCCURRENCE_MOVES,
 }
 const FILE = fileURLToPath(new URL('../ARCHITECTURE.md', import.meta.url))
 

@@ -74,7 +74,7 @@ export const PROMISES: readonly Owed[] = [
   {
     id: 'schedule/every-firing-accounted',
     part: 6,
-    due: false,
+    due: true,
     text: 'Each due instant fires once or has a recorded reason why not; failures retry within a bound and end.',
   },
   {

@@ -6,6 +6,8 @@
  */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -58,6 +60,19 @@ async function session(folder: string, calls: number, events: readonly string[],
   return times
 }
 
+/** What a hook costs whose server does nothing at all. */
+async function openIdleServer() {
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => response.writeHead(200, { 'content-type': 'application/json' }).end('{}'))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const close = () => {
+    server.close()
+    server.closeAllConnections()
+  }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close }
+}
+
 async function main() {
   const { values } = parseArgs({
     options: {
@@ -74,9 +89,11 @@ async function main() {
     while (!existsSync(join(home, 'daemon.json'))) await new Promise((resolve) => setTimeout(resolve, 50))
     const { url } = JSON.parse(readFileSync(join(home, 'daemon.json'), 'utf8')) as { url: string }
     const daemon = { url, token: readFileSync(join(home, 'token'), 'utf8').trim() }
-    const [without, one, both]: [number[], number[], number[]] = [[], [], []]
+    const idle = await openIdleServer()
+    const [without, nothing, one, both]: [number[], number[], number[], number[]] = [[], [], [], []]
     for (let round = 0; round < Number(values.rounds); round += 1) {
       without.push(...(await session(folder, Number(values.calls), [])))
+      nothing.push(...(await session(folder, Number(values.calls), ['PreToolUse'], { ...daemon, url: idle.url })))
       one.push(...(await session(folder, Number(values.calls), ['PreToolUse'], daemon)))
       both.push(...(await session(folder, Number(values.calls), ['PreToolUse', 'PostToolUse'], daemon)))
     }
@@ -84,8 +101,12 @@ async function main() {
     const threads = await (await fetch(`${url}/api/v1/threads`, { headers })).text()
     if (!threads.includes('"claude-')) throw new Error('the daemon heard nothing')
     const added = (times: readonly number[]) => Math.round((median(times) - median(without)) * 100) / 100
-    const [addedMs, addedByBothMs] = [added(one), added(both)]
-    console.log(JSON.stringify({ calls: one.length, noneMs: Math.round(median(without)), addedMs, addedByBothMs }))
+    idle.close()
+    const [addedMs, addedByBothMs, addedByNothingMs] = [added(one), added(both), added(nothing)]
+    const noneMs = Math.round(median(without))
+    // Of it, what our daemon takes: the rest is the client's own work for a hook.
+    const oursMs = Math.round((addedMs - addedByNothingMs) * 100) / 100
+    console.log(JSON.stringify({ calls: one.length, noneMs, addedMs, addedByNothingMs, oursMs, addedByBothMs }))
     if (values.check === true && addedMs > MOST_MS) process.exitCode = 1
   } finally {
     up.kill('SIGTERM')

@@ -8,7 +8,9 @@ import type { AskedMatter } from '../actions/desk.ts'
 import { describeRule } from '../actions/policy-check.ts'
 import { alwaysRule, taken } from '../actions/verdict.ts'
 import { HoldfastError } from '../base/errors.ts'
+import type { RunId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
+import { resumeLine, sessionAway } from '../sessions/away.ts'
 import { editCall } from './approvals-edit.ts'
 import type { EditFlags } from './approvals-edit.ts'
 import { withRuntime } from './context.ts'
@@ -126,8 +128,16 @@ async function report(context: Context, matter: AskedMatter, decided: Decided, r
     rule === undefined ? after : { ...after, ruleId: rule },
     () => `${approval.id} ${approval.state}`,
   )
-  await noteIfNobodyWorks(context)
+  if (matter.run.request.kind === 'observed') await noteHowToGoOn(context, matter.run.id)
+  else await noteIfNobodyWorks(context)
   return EXIT.done
+}
+
+/** The turn of a session goes on in its own client, and only there. */
+async function noteHowToGoOn({ runtime, output }: Context, runId: RunId): Promise<void> {
+  const session = await runtime.store.read(sessionAway, runId)
+  if (session !== undefined)
+    output.note(`its client goes on with: ${visible(resumeLine(session))} (of an agent of yours the daemon does it)`)
 }
 
 async function always(context: Context, given: string, flags: DecisionFlags): Promise<number> {

@@ -3,6 +3,7 @@ import { LIMITS } from '../base/limits.ts'
 import { eventsAfter, runEventsAfter } from '../events/event.ts'
 import type { Event } from '../events/event.ts'
 import { findRun, isTerminal } from '../runs/run.ts'
+import type { Run } from '../runs/run.ts'
 import { viewEvent } from '../runs/view.ts'
 import type { Runtime } from '../runtime.ts'
 import type { Context } from './context.ts'
@@ -49,7 +50,7 @@ async function* recorded({ store }: Runtime, id: RunId | undefined, after: numbe
 async function* following(runtime: Runtime, id: RunId | undefined, after: number): AsyncGenerator<Event> {
   for (let seq = after; ;) {
     const changed = nextChange(runtime, LIMITS.changePollMs * 2)
-    const run = id === undefined ? undefined : await runtime.store.read(findRun, id)
+    const run: Run | undefined = id === undefined ? undefined : await runtime.store.read(findRun, id)
     for await (const event of recorded(runtime, id, seq)) {
       seq = event.seq
       yield event

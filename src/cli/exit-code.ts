@@ -28,6 +28,9 @@ const REFUSED = new Set([
   'doubts/not-in-doubt',
   'doubts/run-ended',
   'decisions/inside-run',
+  'schedules/name-taken',
+  'schedules/over',
+  'schedules/limit',
 ])
 
 export function exitCodeOf(error: unknown): number {

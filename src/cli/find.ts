@@ -4,6 +4,8 @@ import { HoldfastError } from '../base/errors.ts'
 import type { ThreadId } from '../base/ids.ts'
 import { findRun, runsByPrefix } from '../runs/run.ts'
 import type { Run } from '../runs/run.ts'
+import { schedulesByName } from '../schedule/schedule.ts'
+import type { Schedule } from '../schedule/schedule.ts'
 import type { Store } from '../store/store.ts'
 import { findThread, threadsByPrefix } from '../threads/thread.ts'
 import type { Thread } from '../threads/thread.ts'
@@ -32,6 +34,14 @@ export async function theApproval(store: Store, given: string): Promise<AskedMat
 export async function theDoubt(store: Store, given: string): Promise<Matter> {
   const prefix = given.startsWith('act_') ? given : `act_${given}`
   return onlyOne(await store.read(doubtfulByPrefix, prefix), 'doubt', given, '`holdfast doubts list` shows them')
+}
+
+/** A schedule or follow-up by its name, its id or a prefix of that; `sch_` may be left out. */
+export async function theSchedule(store: Store, given: string): Promise<Schedule> {
+  const [named, ...others] = await store.read(schedulesByName, given)
+  if (named !== undefined && (named.name === given || named.id === given)) return named
+  const found = named === undefined ? await store.read(schedulesByName, `sch_${given}`) : [named, ...others]
+  return onlyOne(found, 'schedule', given, '`holdfast schedule list` and `holdfast followup list` show them')
 }
 
 export function onlyOne<T>(found: readonly T[], noun: string, given: string, hint: string): T {

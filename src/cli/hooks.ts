@@ -10,7 +10,7 @@ import { HoldfastError } from '../base/errors.ts'
 import { CLIENT_NAMES, factsOf, whatToKnow } from '../hooks/install/client.ts'
 import type { ClientName, Scope } from '../hooks/install/client.ts'
 import { coloured } from '../hooks/install/diff.ts'
-import type { Wanted } from '../hooks/install/entries.ts'
+import type { Choices, Wanted } from '../hooks/install/entries.ts'
 import { carryOut, installedChoices, planInstall, planRemove } from '../hooks/install/install.ts'
 import type { Change, Place } from '../hooks/install/install.ts'
 import { hasPassword, hookProgram, storeToWrite } from '../hooks/install/program.ts'
@@ -35,6 +35,7 @@ interface HooksFlags {
   readonly dryRun?: boolean
   readonly tools?: boolean
   readonly startDaemon?: boolean
+  readonly permissions?: boolean
   readonly storeFromEnv?: boolean
 }
 
@@ -49,6 +50,10 @@ export function addHooks(program: Command, setExit: SetExit): void {
   changing(hooks.command('install'), 'add our entries to the settings of an agent, or put them right')
     .option('--tools', 'Claude Code: report each tool call too, to the daemon, which must be running')
     .option('--start-daemon', 'the start of a session starts the daemon, where none is running')
+    .option(
+      '--permissions',
+      'Claude Code: what it may do is decided by your rules, and by people who are asked by Holdfast',
+    )
     .option('--store-from-env', 'do not write the store down: the hooks read HOLDFAST_STORE where they are started')
     .action(async (name: ClientName, _: unknown, command: Command) => setExit(await install(name, command)))
   changing(hooks.command('remove'), 'take our entries out of the settings of an agent again').action(
@@ -136,17 +141,23 @@ function wantedBy({ home, store, variables }: Environment, flags: HooksFlags, na
   const named = flags.home !== undefined || (variables['HOLDFAST_HOME'] ?? '') !== ''
   const written = store === undefined || flags.storeFromEnv === true ? undefined : storeToWrite(store)
   const place = { home: named ? home : undefined, store: written }
-  return { client: name, ...hookProgram(), ...place, daemon: undefined, startDaemon: false }
+  return { client: name, ...hookProgram(), ...place, daemon: undefined, startDaemon: false, permissions: false }
 }
 
 /** What was chosen once stays: installing again without the flags is for putting things right. */
-async function chosen(place: Place, flags: HooksFlags): Promise<Pick<Wanted, 'daemon' | 'startDaemon'>> {
+async function chosen(place: Place, flags: HooksFlags): Promise<Choices> {
+  if (flags.permissions === true && place.client !== 'claude')
+    throw new HoldfastError(
+      'usage/hooks-permissions',
+      '--permissions is for Claude Code: the others cannot wait for it',
+    )
   const before = await installedChoices(place)
   const running = runningDaemon(place.home)
   const kept = before.daemon === undefined ? undefined : (running ?? before.daemon)
   return {
     daemon: flags.tools === true ? daemonForTools(place, running) : kept,
     startDaemon: flags.startDaemon === true || before.startDaemon,
+    permissions: flags.permissions === true || before.permissions,
   }
 }
 
@@ -252,7 +263,10 @@ async function status(name: ClientName | undefined, command: Command): Promise<n
 }
 
 function describe(statuses: readonly Status[]): string {
-  const rows = statuses.map(({ client: name, scope, state, path }) => [name, scope, state.replace('-', ' '), path])
+  const rows = statuses.map(({ client: name, scope, state, permissions, path }) => {
+    const words = `${state.replace('-', ' ')}${permissions ? ', with permissions' : ''}`
+    return [name, scope, words, path]
+  })
   const drifts = statuses
     .filter(({ drift }) => drift.length > 0)
     .map((each) =>

@@ -7,6 +7,7 @@ import { addDemo } from './demo.ts'
 import { addDoctor } from './doctor.ts'
 import { addDoubts } from './doubts.ts'
 import { EXIT, exitCodeOf } from './exit-code.ts'
+import { addFollowups } from './followup.ts'
 import { addHook } from './hook.ts'
 import { addHooks } from './hooks.ts'
 import { addInbox } from './inbox.ts'
@@ -15,6 +16,7 @@ import { jsonText, visible } from './output.ts'
 import { addPolicy } from './policy.ts'
 import { addRun } from './run.ts'
 import { addRuns } from './runs.ts'
+import { addSchedules } from './schedule.ts'
 import { addSend } from './send.ts'
 import { addStatus } from './status.ts'
 import { addThreads } from './threads.ts'
@@ -45,6 +47,8 @@ export function makeProgram(setExit: SetExit): Command {
     addRuns,
     addThreads,
     addInbox,
+    addSchedules,
+    addFollowups,
     addApprovals,
     addDoubts,
     addActions,
@@ -91,6 +95,6 @@ function explainFailure(error: unknown, all: readonly string[]): number {
   const argv = all.includes('--') ? all.slice(0, all.indexOf('--')) : all
   if (argv.includes('--json')) process.stdout.write(`${jsonText({ error: viewError(error) }, 2)}\n`)
   process.stderr.write(`holdfast: ${visible(describeError(error))}\n`)
-  if (argv.includes('--stack') && error instanceof Error) process.stderr.write(`${error.stack}\n`)
+  if (argv.includes('--stack') && error instanceof Error) process.stderr.write(`${visible(error.stack ?? '')}\n`)
   return exitCodeOf(error)
 }

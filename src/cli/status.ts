@@ -6,6 +6,9 @@ import { openBreakers } from '../runs/breaker.ts'
 import { countRuns, listRuns } from '../runs/run.ts'
 import { viewRun } from '../runs/view.ts'
 import { liveDaemons } from '../runs/worker.ts'
+import { countSchedules, troubledSchedules } from '../schedule/trouble.ts'
+import type { Schedule } from '../schedule/schedule.ts'
+import { viewSchedule } from '../schedule/view.ts'
 import { countWakes } from '../sessions/wake.ts'
 import { countMessages } from '../threads/message.ts'
 import { withRuntime } from './context.ts'
@@ -33,6 +36,8 @@ async function status({ runtime, output }: Context): Promise<number> {
   const messages = Object.fromEntries((await store.read(countMessages)).map(({ state, count }) => [state, count]))
   const wakes = await store.read(countWakes)
   const needsAPerson = await store.read(countMatters)
+  const schedules = Object.fromEntries((await store.read(countSchedules)).map(({ state, count }) => [state, count]))
+  const troubled = await store.read(troubledSchedules, SHOWN)
   const now = clock.now()
   const value = {
     home,
@@ -47,6 +52,8 @@ async function status({ runtime, output }: Context): Promise<number> {
     messages,
     wakes: { total: wakes.wakes, vain: wakes.vain },
     needsAPerson,
+    schedules,
+    troubledSchedules: troubled.map(viewSchedule),
     active: active.map((run) => viewRun(run)),
     openBreakers: breakers.map(({ agent, cause, openUntil }) => ({
       agent,
@@ -62,7 +69,9 @@ async function status({ runtime, output }: Context): Promise<number> {
       `runs: ${counted(counts) || 'none yet'}`,
       `messages: ${counted(messages) || 'none yet'}`,
       ...(wakes.wakes === 0 ? [] : [`wakes of idle sessions: ${wakes.wakes}, ${wakes.vain} of them in vain`]),
+      ...(Object.keys(schedules).length === 0 ? [] : [`schedules and follow-ups: ${counted(schedules)}`]),
       ...describeNeed(needsAPerson),
+      ...troubled.map(describeTrouble),
       ...breakers.map(({ agent, openUntil }) => {
         const until =
           (openUntil ?? 0) > now ? `until ${new Date(openUntil ?? 0).toISOString()}` : 'until its next run succeeds'
@@ -93,3 +102,6 @@ function describeNeed({ approvals, doubts }: { readonly approvals: number; reado
     ...(doubts === 0 ? [] : [`in doubt, waiting for somebody who knows: ${doubts} (holdfast doubts)`]),
   ]
 }
+
+const describeTrouble = ({ name, state, reason, failures }: Schedule) =>
+  `schedule ${name} ${state === 'paused' ? `is paused: ${reason ?? ''}` : `failed ${failures === 1 ? 'the last time' : `${failures} times in a row`}`} (holdfast schedule show ${name})`

@@ -4,6 +4,9 @@ import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
 import { readWholeThread, viewWholeThread } from '../runs/thread-view.ts'
 import type { WholeThread } from '../runs/thread-view.ts'
+import { LIVE_SCHEDULES, listSchedules } from '../schedule/schedule.ts'
+import type { Schedule } from '../schedule/schedule.ts'
+import { viewSchedule } from '../schedule/view.ts'
 import { threadFamily, threadsAtWork } from '../sessions/tree.ts'
 import { doing, treeOf, viewBranch } from '../sessions/branch.ts'
 import type { Branch } from '../sessions/branch.ts'
@@ -12,6 +15,7 @@ import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
 import { describeTurns } from './conversation.ts'
 import { EXIT } from './exit-code.ts'
+import { followupTable } from './followup.ts'
 import type { SetExit } from './main.ts'
 import { messageTable } from './messages.ts'
 import { ago, table, visibleLine } from './output.ts'
@@ -90,11 +94,22 @@ async function show(context: Context, given: string): Promise<number> {
   const tree = treeOf(id, await runtime.store.read(threadFamily, id, LIMITS.threadShown))
   if (whole === undefined || tree === undefined)
     throw new HoldfastError('not-found/thread', `there is no thread "${given}"`)
-  output.result({ ...viewWholeThread(whole), ...viewBranch(tree) }, () => describe(whole, tree, runtime.clock.now()))
+  const coming = await runtime.store.read(listSchedules, {
+    targetThread: id,
+    states: LIVE_SCHEDULES,
+    limit: LIMITS.page,
+  })
+  const value = { ...viewWholeThread(whole), ...viewBranch(tree), schedules: coming.map(viewSchedule) }
+  output.result(value, () => describe(whole, tree, coming, runtime.clock.now()))
   return EXIT.done
 }
 
-function describe({ thread, runs, entries, actions, messages }: WholeThread, tree: Branch, now: number): string {
+function describe(
+  { thread, runs, entries, actions, messages }: WholeThread,
+  tree: Branch,
+  coming: readonly Schedule[],
+  now: number,
+): string {
   const waiting = messages.filter(({ state }) => state === 'pending')
   return [
     `thread:  ${visibleLine(thread.id)}`,
@@ -110,6 +125,7 @@ function describe({ thread, runs, entries, actions, messages }: WholeThread, tre
         ),
     ...(tree.children.length === 0 ? [] : ['', describeBranch(tree)]),
     ...(waiting.length === 0 ? [] : ['', 'not seen yet:', messageTable(waiting, now)]),
+    ...(coming.length === 0 ? [] : ['', 'to come:', followupTable(coming, now)]),
     ...describeTurns(entries, actions).map((text) => `\n${text}`),
   ].join('\n')
 }

@@ -11,6 +11,8 @@ export interface HookAnswer {
   readonly deliveryId?: string
   /** The session's thread, for the environment of what it starts. */
   readonly threadId?: ThreadId
+  /** A person is asked: the answer comes when they have decided, if the client still waits for it. */
+  readonly hold?: { readonly approvalId: string; readonly actionId: string }
 }
 
 export const NO_ANSWER: HookAnswer = { output: '' }

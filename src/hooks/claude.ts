@@ -1,5 +1,5 @@
 import type { FailureCode } from '../runs/run.ts'
-import { Unreadable, fieldsOf, flagOf, given, sessionIn, textOf, unreadable } from './event.ts'
+import { Unreadable, callIn, fieldsOf, flagOf, given, sessionIn, textOf, unreadable } from './event.ts'
 import type { Fields, Happening, HookEvent } from './event.ts'
 
 const SOURCES = ['startup', 'resume', 'clear', 'compact', 'fork'] as const
@@ -76,7 +76,7 @@ export function readLikeClaude(
   const read = Object.hasOwn(happenings, name) ? happenings[name] : undefined
   if (read === undefined) return unreadable(`there is no event ${name.slice(0, 60)}`)
   const [transcript, cwd] = [textOf(fields, 'transcript_path'), textOf(fields, 'cwd')]
-  return { name, sessionId, happening: read(fields), ...given({ turn, transcript, cwd }) }
+  return { name, sessionId, happening: read(fields), ...given({ turn, transcript, cwd, call: callIn(fields) }) }
 }
 
 export const CLAUDE_HAPPENINGS = HAPPENINGS

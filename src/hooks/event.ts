@@ -30,6 +30,17 @@ export interface HookEvent {
   readonly transcript?: string
   readonly cwd?: string
   readonly happening: Happening
+  readonly call?: ToolCall
+}
+
+/** The tool that an event is about. */
+export interface ToolCall {
+  readonly tool: string
+  readonly input: unknown
+  /** The client's own name of the call. */
+  readonly callId?: string
+  /** In a subagent. */
+  readonly isNested: boolean
 }
 
 /** What cannot be understood is kept as a fact of its own. A class, because a payload may have any field. */
@@ -74,6 +85,12 @@ export function fieldsOf(input: string): Fields | Unreadable {
   }
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
   return isObject ? (value as Fields) : unreadable('it is not an object')
+}
+
+export function callIn(fields: Fields): ToolCall | undefined {
+  const [tool, callId] = [textOf(fields, 'tool_name'), textOf(fields, 'tool_use_id')]
+  if (tool === undefined) return undefined
+  return { tool, input: fields['tool_input'] ?? {}, isNested: fields['agent_id'] !== undefined, ...given({ callId }) }
 }
 
 /** A field that is not there is left out, not undefined. */

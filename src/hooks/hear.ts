@@ -1,5 +1,6 @@
+import type { PolicyRule } from '../actions/policy.ts'
 import { digestOf } from '../base/canonical-json.ts'
-import type { MessageId, Randomness, ThreadId } from '../base/ids.ts'
+import type { MessageId, Randomness, RunId, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import {
   sessionActive,
@@ -24,6 +25,7 @@ import { readCodex } from './codex.ts'
 import { Unreadable, given } from './event.ts'
 import type { Happening, HookEvent } from './event.ts'
 import { readGemini } from './gemini.ts'
+import { permit, settleCall } from './permission.ts'
 import { identityOf } from './told.ts'
 import type { Told } from './told.ts'
 import { usageOfTurn } from './usage.ts'
@@ -31,6 +33,10 @@ import { usageOfTurn } from './usage.ts'
 export interface Listener {
   readonly store: Store
   readonly random: Randomness
+  /** The rules of the configuration; undefined: nobody here knows them. */
+  readonly policy?: readonly PolicyRule[] | undefined
+  /** How long a person has to answer. */
+  readonly approvalMs?: number | undefined
 }
 
 const READERS: Readonly<Record<Client, (input: string) => HookEvent | Unreadable>> = {
@@ -48,6 +54,10 @@ export async function hear(listener: Listener, told: Told): Promise<HookAnswer> 
   if (isEnd && !isReport && told.ordinal === undefined) {
     return misheard(listener, told, `${event.name} has to be a command, or the end of a turn could be lost`)
   }
+  const heard = heardOf(told, event)
+  if (told.role === 'settle') return settleCall(listener, heard, event)
+  if (told.role === 'permit' && event.call !== undefined && told.isReplayed !== true)
+    return permit(listener, told, heard, { ...event, call: event.call }, waiting)
   return record(listener, told, event)
 }
 
@@ -63,12 +73,13 @@ async function misheard(
 }
 
 function heardOf(told: Told, { sessionId, transcript, cwd }: HookEvent): Heard {
-  const { client, ordinal, shown, tmux, startedFrom } = told
+  const { client, ordinal, shown, tmux, startedFrom, startedBy } = told
   return {
     client,
     sessionId,
     ...given({ process: identityOf(told.process), transcript, cwd, ordinal, shown }),
     ...(startedFrom === undefined ? {} : { startedFrom: startedFrom as ThreadId }),
+    ...(startedBy === undefined ? {} : { startedBy: startedBy as RunId }),
     ...(tmux === undefined ? {} : { wake: { kind: 'tmux', ...tmux } }),
   }
 }

@@ -1,7 +1,7 @@
 import { processIdentity, thisPlace } from '../processes/identity.ts'
 import type { ProcessIdentity } from '../processes/identity.ts'
 import type { Client } from '../sessions/session.ts'
-import { isClient, textOf, unreadable } from './event.ts'
+import { given, isClient, textOf, unreadable } from './event.ts'
 import type { Fields, Unreadable } from './event.ts'
 
 /**
@@ -24,6 +24,12 @@ export interface Told {
   /** HOLDFAST_THREAD in the client's environment. */
   readonly startedFrom?: string
   readonly tmux?: { readonly socket: string; readonly pane: string }
+  /** `permit`: the client wants leave for a tool. `settle`: it only says that a tool has ended. */
+  readonly role?: 'permit' | 'settle'
+  /** Somebody sits at the client and can be asked there. */
+  readonly isAttended?: boolean
+  /** HOLDFAST_RUN in the client's environment: the run that started it. */
+  readonly startedBy?: string
   /** From the spool: nobody waits for the answer. */
   readonly isReplayed?: boolean
 }
@@ -44,6 +50,8 @@ export function identityOf(told: ToldProcess | undefined): ProcessIdentity | und
   return { host: thisPlace().host, boot, pidNamespace, pid, startTime }
 }
 
+const ROLES = ['permit', 'settle'] as const
+
 const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
@@ -53,7 +61,8 @@ export function readTold(value: unknown): Told | Unreadable {
   const { client, input, ordinal, shown, bytes } = value
   if (typeof client !== 'string' || !isClient(client)) return unreadable('it does not name its client')
   if (typeof input !== 'string') return unreadable('it does not say what the client said')
-  const [id, startedFrom] = [textOf(value, 'id'), textOf(value, 'startedFrom')]
+  const [id, startedFrom, startedBy] = [textOf(value, 'id'), textOf(value, 'startedFrom'), textOf(value, 'startedBy')]
+  const role = ROLES.find((each) => each === value['role'])
   return {
     ...(id === undefined ? {} : { id }),
     client,
@@ -62,7 +71,8 @@ export function readTold(value: unknown): Told | Unreadable {
     ...(isCount(ordinal) ? { ordinal } : {}),
     ...(shown === null || typeof shown === 'string' ? { shown } : {}),
     ...processIn(value['process']),
-    ...(startedFrom === undefined ? {} : { startedFrom }),
+    ...given({ startedFrom, startedBy, role }),
+    ...(value['isAttended'] === true ? { isAttended: true } : {}),
     ...tmuxIn(value['tmux']),
   }
 }

@@ -2,15 +2,18 @@ import { resolve } from 'node:path'
 
 import { HoldfastError } from '../base/errors.ts'
 import { newMessageId, newRunId, newScheduleId, newThreadId } from '../base/ids.ts'
-import type { ThreadId } from '../base/ids.ts'
+import type { RunId, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { thisUser } from '../base/user.ts'
 import { harmlessVariables } from '../base/variables.ts'
 import { machineZone } from '../base/zone.ts'
+import { runAround } from '../define/inside.ts'
+import { findRun } from '../runs/run.ts'
+import type { Run } from '../runs/run.ts'
 import { addSchedule, pauseSchedule, removeSchedule, resumeSchedule } from '../schedule/edit.ts'
 import type { NewSchedule as StoredSchedule } from '../schedule/edit.ts'
 import { runNow } from '../schedule/fire.ts'
-import { addFollowup } from '../schedule/followup.ts'
+import { AGENT_FOLLOWUPS, addFollowup } from '../schedule/followup.ts'
 import { listOccurrences } from '../schedule/occurrence.ts'
 import { commandOf, messageTo, newThreadOf, readName, readOptions, readRule, webhookTo } from '../schedule/request.ts'
 import type { OptionsRequest, WhenRequest } from '../schedule/request.ts'
@@ -124,7 +127,8 @@ export function openSchedules(runtime: Runtime): Schedules {
 async function add(runtime: Runtime, schedule: NewSchedule): Promise<ScheduleView> {
   const { store, clock, random } = runtime
   const zone = machineZone()
-  const owner = schedule.owner === undefined ? undefined : await theThread(runtime, schedule.owner)
+  const named = schedule.owner === undefined ? undefined : await theThread(runtime, schedule.owner)
+  const owner = ownedBy(await runInside(runtime), named)
   const stored: StoredSchedule = {
     id: newScheduleId(random),
     name: readName(schedule.name),
@@ -132,8 +136,8 @@ async function add(runtime: Runtime, schedule: NewSchedule): Promise<ScheduleVie
     rule: readRule(schedule, { now: clock.now(), zone }),
     target: await targetOf(runtime, schedule),
     options: { ...DEFAULT_OPTIONS, ...readOptions(schedule, DEFAULT_OPTIONS, schedule.zone ?? zone) },
-    madeBy: thisUser(),
-    ...(owner === undefined ? {} : { owner: { threadId: owner.id, agent: owner.agent } }),
+    madeBy: owner?.runId ?? thisUser(),
+    ...(owner === undefined ? {} : { owner }),
   }
   const added = await store.apply(addSchedule, stored)
   if (added.kind === 'never') throw neverComes()
@@ -141,6 +145,20 @@ async function add(runtime: Runtime, schedule: NewSchedule): Promise<ScheduleVie
   throw new HoldfastError('schedules/name-taken', `"${schedule.name}" is ${added.schedule.state} already`, {
     remedy: 'remove that one first, or choose another name',
   })
+}
+
+/** The run whose tool is calling, or that started this process: what it asks for is its own, and no person's. */
+async function runInside({ store }: Runtime): Promise<Run | undefined> {
+  const id = runAround() ?? process.env['HOLDFAST_RUN']
+  return id === undefined || id === '' ? undefined : store.read(findRun, id as RunId)
+}
+
+function ownedBy(run: Run | undefined, named: Thread | undefined): StoredSchedule['owner'] {
+  const told =
+    named === undefined
+      ? run && { threadId: run.threadId, agent: run.agent }
+      : { threadId: named.id, agent: named.agent }
+  return told === undefined || run === undefined ? told : { ...told, runId: run.id }
 }
 
 async function theThread({ store }: Runtime, id: string): Promise<Thread> {
@@ -161,18 +179,31 @@ async function targetOf(runtime: Runtime, schedule: NewSchedule): Promise<Target
   throw notFound('agent', schedule.agent, `there are: ${runtime.agents.join(', ')}`)
 }
 
+/** Those of a run to its own thread replace each other; what it asks for elsewhere has nothing to do with them. */
+const askerOf = ({ id, threadId, agent }: Run, to: ThreadId) => ({
+  threadId,
+  agent,
+  ...(threadId === to ? { runId: id } : {}),
+})
+
 export async function followUp(runtime: Runtime, asked: NewFollowUp): Promise<ScheduleView> {
   const { store, clock, random } = runtime
   const rule = readRule(asked, { now: clock.now(), zone: machineZone() })
+  const run = await runInside(runtime)
   const { threadId, text } = messageTo(await theThread(runtime, asked.threadId), asked.text)
   const added = await store.apply(addFollowup, {
     id: newScheduleId(random),
     threadId,
     when: rule.kind === 'in' ? { delayMs: rule.delayMs } : { at: (rule as { readonly at: number }).at },
     prompt: text,
-    madeBy: thisUser(),
+    madeBy: run?.id ?? thisUser(),
     ...(asked.reason === undefined ? {} : { reason: asked.reason }),
+    ...(run === undefined ? {} : { owner: askerOf(run, threadId), limits: AGENT_FOLLOWUPS }),
   })
+  if (added.kind === 'limit')
+    throw new HoldfastError('schedules/limit', `this thread has ${added.value} follow-ups already`, {
+      remedy: 'that many is a loop; remove some',
+    })
   if (added.kind !== 'added') throw notFound('thread', asked.threadId, 'it was removed meanwhile')
   return viewSchedule(added.schedule)
 }

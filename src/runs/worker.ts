@@ -80,10 +80,11 @@ export const liveDaemons = single((home: string | null) =>
 export const knownWorkers = single(() =>
   all(
     workerRow,
-    sql`select w.* from workers w left join
+    sql`select * from workers where stopped_at is null
+      union all select w.* from
         (select host, home, max(started_at) as started_at from workers where kind = 'daemon' group by host, home) as last
-        on last.host = w.host and last.home = w.home and last.started_at = w.started_at and w.kind = 'daemon'
-      where w.stopped_at is null or last.host is not null`,
+        join workers w on w.host = last.host and w.home = last.home and w.started_at = last.started_at and w.kind = 'daemon'
+      where w.stopped_at is not null`,
   ),
 )
 

@@ -44,6 +44,20 @@ describe('a pattern with a step goes on through both nights without a hole and w
   })
 })
 
+test('lists and ranges follow the clock on the wall: what a night leaves out does not come, what it has twice comes twice', () => {
+  for (const hours of ['0,30 2', '*/30 2', '0-30/30 2']) {
+    const rule = cron(`${hours} * * *`, 'Europe/Berlin')
+    expect(next(rule, '2026-03-28T12:00:00Z', 2)).toEqual(['2026-03-30T00:00Z', '2026-03-30T00:30Z'])
+    expect(next(rule, '2026-10-24T12:00:00Z', 5)).toEqual([
+      '2026-10-25T00:00Z',
+      '2026-10-25T00:30Z',
+      '2026-10-25T01:00Z',
+      '2026-10-25T01:30Z',
+      '2026-10-26T01:00Z',
+    ])
+  }
+})
+
 test('five fields, six with seconds first, and names', () => {
   expect(next(cron('30 2 * * 1-5'), '2026-01-02T03:00:00Z', 2)).toEqual(['2026-01-05T02:30Z', '2026-01-06T02:30Z'])
   expect(nextInstants(cron('*/15 * * * * *'), at('2026-01-01T00:00:00Z'), 2)).toEqual([

@@ -8,9 +8,9 @@ import { LIMITS } from '../base/limits.ts'
  * When something is due. Instants come from the rule alone, never from when the last one was acted on: `every` keeps its
  * distance to its anchor, whatever was late.
  *
- * Daylight saving, as croner has it: a fixed time that a night leaves out comes at the end of the gap; one that a night has
- * twice comes the first time. A pattern with `*` or a step follows the clock on the wall: what is
- * left out does not come, what comes twice comes twice.
+ * Daylight saving, as croner has it: one fixed time a day ("30 2 * * *") that a night leaves out comes at the end of the gap; if
+ * a night has it twice, it comes the first time. A pattern with `*`, a step, a list or a range in its minutes or hours follows the
+ * clock on the wall: what is left out does not come, what comes twice comes twice.
  */
 export type Rule =
   | { readonly kind: 'once'; readonly at: number }

@@ -1,11 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
 
+import { settleObserved } from '../actions/observed.ts'
 import { digestOf } from '../base/canonical-json.ts'
 import type { MessageId, RunId, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { finishObserved } from '../runs/finish.ts'
 import type { Outcome } from '../runs/finish.ts'
-import { beginObserved } from '../runs/observed.ts'
+import { beginObserved, goOnObserved, parkObserved } from '../runs/observed.ts'
+import { findRun } from '../runs/run.ts'
 import type { FailureCode, Usage } from '../runs/run.ts'
 import { integer, nullable, row, text } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
@@ -26,6 +28,8 @@ export interface Heard {
   readonly sessionId: string
   /** The thread from whose process the client was started: its parent, unless that is the session itself. */
   readonly startedFrom?: ThreadId
+  /** The run that started the client. */
+  readonly startedBy?: RunId
   readonly process?: unknown
   readonly wake?: Wake
   readonly transcript?: string
@@ -51,6 +55,7 @@ export function* sessionStarted(heard: Heard, source: StartSource): Transition<S
   if (isPast(known, heard)) return known
   if (source === 'compact') return yield* touch(known, heard, known.state)
   yield* giveBack(known)
+  if (yield* comesBack(known)) return yield* touch(known, heard, 'busy')
   yield* endTurn(known, {
     state: 'failed',
     code: 'lost',
@@ -60,6 +65,19 @@ export function* sessionStarted(heard: Heard, source: StartSource): Transition<S
   yield* run(sql`update sessions set generation = ${generation}, blocks = 0, delivery_id = null, run_id = null, ended_at = null
     where id = ${known.id}`)
   return yield* touch(known, heard, 'idle')
+}
+
+/** What a session calls its turn between its resume and the prompt by which the client goes on with what had waited. */
+const RESUMED = 'resumed'
+
+/** Its turn had waited for a person, without a process: it is the same turn that goes on now. */
+function* comesBack(session: Session): Transition<boolean> {
+  if (session.runId === null) return false
+  // That its process had ended may not have been heard.
+  yield* parkObserved(session.runId)
+  if (!(yield* goOnObserved(session.runId))) return false
+  yield* run(sql`update sessions set turn = ${RESUMED}, blocks = 0, ended_at = null where id = ${session.id}`)
+  return true
 }
 
 /** Whatever comes from a session that never said hello, as when hooks were installed in the middle of it, is its start. */
@@ -83,7 +101,7 @@ function* onOpenThread(session: Session, heard: Heard): Transition<Session> {
   )
 }
 
-function* sessionFor(heard: Heard): Transition<Session> {
+export function* sessionFor(heard: Heard): Transition<Session> {
   // Not yet with its number: what it says is still to be heard.
   const { ordinal: _, ...unnumbered } = heard
   return (yield* knownSession(heard)) ?? (yield* newSession(unnumbered, 'startup'))
@@ -134,22 +152,29 @@ function* renewGeneration(threadId: ThreadId): Transition<number> {
   return generation
 }
 
+/** It is the turn of an agent of ours: what it comes to is that run's result, and told to the agent it would begin another. */
+function* isTurnOf(runId: RunId, threadId: ThreadId): Transition<boolean> {
+  const started = yield* findRun.single(runId)
+  return started?.threadId === threadId && started.request.kind === 'command' && started.request.isTurn === true
+}
+
 /**
  * Its parent is the thread from which its process was started. A plain command has no turns and reads nothing, so what runs
  * below one reports to whoever started that.
  */
-function* parentOf({ startedFrom }: Heard, own: ThreadId): Transition<ThreadId | null> {
+function* parentOf({ startedFrom, startedBy }: Heard, own: ThreadId): Transition<ThreadId | null> {
   if (startedFrom === undefined || startedFrom === own) return null
+  if (startedBy !== undefined && (yield* isTurnOf(startedBy, startedFrom))) return null
   const above = yield* findThread.single(startedFrom)
   if (above?.agent === 'command' && above.parentId !== null) return above.parentId === own ? null : above.parentId
   return startedFrom
 }
 
 /** It was heard before, or something newer was: it says nothing about how things stand. */
-const isPast = (session: Session, { ordinal }: Pick<Heard, 'ordinal'>) =>
+export const isPast = (session: Session, { ordinal }: Pick<Heard, 'ordinal'>) =>
   ordinal !== undefined && ordinal > 0 && ordinal <= session.stops
 
-function* touch(session: Session, heard: Heard, state: SessionState): Transition<Session> {
+export function* touch(session: Session, heard: Heard, state: SessionState): Transition<Session> {
   const { process, wake, transcript, cwd, ordinal = 0 } = heard
   return yield* one(
     sessionRow,
@@ -171,7 +196,7 @@ const isOther = (session: Session, { process }: Pick<Heard, 'process'>) =>
  * that never reached the client was not seen either; in the middle of a turn (`inTurn`) it may still be on its way. A client
  * that says itself that it went on because of it (`wentOn`) has seen it, whatever its process looked like.
  */
-function* acknowledge(
+export function* acknowledge(
   session: Session,
   { process, shown }: Heard,
   { inTurn = false, wentOn = false } = {},
@@ -198,6 +223,9 @@ function* giveBack(session: Session): Transition<void> {
 const isGoingOn = (session: Session, turn: string | undefined) =>
   turn === undefined ? session.deliveryId !== null : session.turn === turn
 
+/** Ends of a turn after which nobody knows what became of a tool that had begun. */
+const CUT_OFF: readonly FailureCode[] = ['killed', 'lost']
+
 const BROKEN_OFF: Outcome = { state: 'failed', code: 'killed', error: 'the turn was broken off' }
 
 /** A turn has begun. One that had not ended was broken off by a person, of which no client tells. */
@@ -206,12 +234,18 @@ export function* turnBegun(heard: Heard, turn: string | undefined): Transition<S
   if (isPast(session, heard)) return session
   yield* acknowledge(session, heard)
   if (session.runId !== null && isGoingOn(session, turn)) return yield* touch(session, heard, 'busy')
+  if (session.runId !== null && session.turn === RESUMED) return yield* nameTurn(session, heard, turn)
   yield* endTurn(session, BROKEN_OFF)
   yield* beginTurn(session, turn)
   return yield* touch(session, heard, 'busy')
 }
 
-function* beginTurn(session: Session, turn: string | undefined): Transition<RunId> {
+function* nameTurn(session: Session, heard: Heard, turn: string | undefined): Transition<Session> {
+  yield* run(sql`update sessions set turn = ${turn ?? `turn-${session.turns}`} where id = ${session.id}`)
+  return yield* touch(session, heard, 'busy')
+}
+
+export function* beginTurn(session: Session, turn: string | undefined): Transition<RunId> {
   const number = session.turns + 1
   const name = turn ?? `turn-${number}`
   const thread = yield* findThread.single(session.threadId)
@@ -226,6 +260,7 @@ function* beginTurn(session: Session, turn: string | undefined): Transition<RunI
 
 function* endTurn(session: Session, outcome: Outcome): Transition<void> {
   if (session.runId === null) return
+  yield* settleObserved(session.runId, outcome.state === 'failed' && CUT_OFF.includes(outcome.code))
   yield* finishObserved(session.runId, outcome)
   yield* run(sql`update sessions set run_id = null where id = ${session.id} and run_id = ${session.runId}`)
 }
@@ -307,7 +342,7 @@ export function* turnStopped(heard: Heard, stop: Stop): Transition<StopAnswer> {
 
 /** The run of the turn that just ended. If its begin was never heard, another may still seem to be under way. */
 function* runOfTurn(session: Session, turn: string | undefined): Transition<RunId> {
-  const isAnother = turn !== undefined && session.turn !== turn
+  const isAnother = turn !== undefined && session.turn !== turn && session.turn !== RESUMED
   if (session.runId !== null && !isAnother) return session.runId
   yield* endTurn(session, BROKEN_OFF)
   return yield* beginTurn(session, turn)
@@ -427,7 +462,14 @@ export function* sessionEnded(heard: Heard, why: string): Transition<Session | u
   // It was resumed elsewhere and goes on there; who ends is the process that it had before.
   if (isOther(session, heard)) return session
   yield* giveBack(session)
-  yield* endTurn(session, { state: 'failed', code: 'killed', error: `the session ended (${why}) before its turn had` })
+  // A call for which it asked, and whose answer it waits for without a process: the turn is not over.
+  const isAway = session.runId !== null && (yield* parkObserved(session.runId))
+  if (!isAway)
+    yield* endTurn(session, {
+      state: 'failed',
+      code: 'killed',
+      error: `the session ended (${why}) before its turn had`,
+    })
   const ended = yield* touch(session, heard, 'ended')
   yield* run(sql`update sessions set ended_at = ${now}, blocks = 0 where id = ${session.id}`)
   return ended

@@ -23,13 +23,14 @@ export const sessionsToWake = single((limit: number) =>
 
 /**
  * The right to wake a session, for one of several who would: only while it is idle with nothing in its hand. A wake before
- * this one that brought nothing until now was in vain.
+ * this one that brought nothing until now was in vain. It begins a turn of its own, with blocks of its own; a client that
+ * wakes itself says that it went on.
  */
 export const claimWake = single((id: string) =>
   first(
     sessionRow,
     sql`update sessions set vain_wakes = vain_wakes + case when woken_at is null then 0 else 1 end, woken_at = ${now},
-        wakes = wakes + 1
+        wakes = wakes + 1, blocks = 0
       where id = ${id} and state = 'idle' and ended_at is null and delivery_id is null
         and (woken_at is null or woken_at <= ${now} - ${LIMITS.wakeAgainMs})
         and exists (select 1 from messages m where m.thread_id = sessions.thread_id and m.state = 'pending')

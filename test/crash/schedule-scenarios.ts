@@ -117,9 +117,6 @@ async function firing(world: World, given: Given = {}, minutes = 1): Promise<Par
 const firingOnTime: readonly Scenario[] = [
   scenario({ fireSchedule }, 'a message to an idle thread', (world) => firing(world)),
   scenario({ fireSchedule }, 'a command', (world) => firing(world, { target: toCommand })),
-  scenario({ fireSchedule }, 'a thread of its own', (world) =>
-    firing(world, { target: { kind: 'agent', agent: 'clerk', text: 'go' } }),
-  ),
   scenario({ fireSchedule }, 'one that comes once, and whose thread is stopped', async (world) => {
     const args = await firing(world, { rule: { kind: 'once', at: FIRST } })
     await world.store.apply(stopThread, TARGET)
@@ -135,9 +132,6 @@ const firingOnTime: readonly Scenario[] = [
   scenario({ fireSchedule }, 'three that are caught up, and more that are not', (world) =>
     firing(world, { options: { misfire: { policy: 'each', limit: 3 } } }, 9),
   ),
-  scenario({ fireSchedule }, 'what is late was not to be done at all', (world) =>
-    firing(world, { options: { misfire: { policy: 'skip' }, graceMs: 0 } }, 3.5),
-  ),
   scenario({ fireSchedule }, 'the one before it waits in the inbox, and gives way', async (world) => {
     await fired(world, { options: { overlap: 'cancel' } })
     world.clock.step(MINUTE)
@@ -145,16 +139,6 @@ const firingOnTime: readonly Scenario[] = [
   }),
   scenario({ fireSchedule }, 'the one before it is at work, and gives way', async (world) => {
     await taken(world, { options: { overlap: 'cancel' } })
-    world.clock.step(MINUTE)
-    return [ID, await dueAt(world), someIds()]
-  }),
-  scenario({ fireSchedule }, 'the one before it is at work: it waits', async (world) => {
-    await taken(world, { options: { overlap: 'queue' } })
-    world.clock.step(MINUTE)
-    return [ID, await dueAt(world), someIds()]
-  }),
-  scenario({ fireSchedule }, 'the one before it is at work: it is skipped', async (world) => {
-    await taken(world)
     world.clock.step(MINUTE)
     return [ID, await dueAt(world), someIds()]
   }),

@@ -1,76 +1,24 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 
 import { systemRandomness as random } from '../../src/base/ids.ts'
 import type { ThreadId } from '../../src/base/ids.ts'
 import { hear } from '../../src/hooks/hear.ts'
-import { wantedHandlers } from '../../src/hooks/install/entries.ts'
 import { findSession } from '../../src/sessions/session.ts'
 import { listRuns } from '../../src/runs/run.ts'
-import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { messagesOf } from '../../src/threads/message.ts'
 import { findThread } from '../../src/threads/thread.ts'
-import { Installation, until } from '../support/holdfast.ts'
+import { until } from '../support/holdfast.ts'
 import { assertInvariants } from '../support/invariants.ts'
-import { openModelServer } from './model-server.ts'
-import type { Asked, ModelServer, Reply, Script } from './model-server.ts'
-import { HOOK, NODE, makeStage, realClient, run, stopSays } from './support.ts'
-import type { Stage } from './support.ts'
+import { injected, makeConductor, timesIn } from './conductor.ts'
+import type { Asked, Reply } from './model-server.ts'
+import { makeStage, realClient, stopSays } from './support.ts'
 
 const CLAUDE = realClient('claude')
 const ROUNDS = 10
-
-interface Conductor {
-  readonly installation: Installation
-  readonly stage: Stage
-  readonly store: Store
-  readonly model: ModelServer
-  /** One `claude -p`: its session, once it has ended. */
-  readonly ask: (prompt: string, ...flags: string[]) => Promise<string>
-}
-
-async function makeConductor(script: Script, options: { readonly stopHook?: string } = {}): Promise<Conductor> {
-  const installation = new Installation()
-  const model = await openModelServer(script)
-  onTestFinished(model.close)
-  const ours = { client: 'claude', node: NODE, home: installation.home, store: undefined, daemon: undefined } as const
-  const handlers = wantedHandlers({ ...ours, script: HOOK, startDaemon: false })
-  const entries = [...handlers].map(([event, handler]) => {
-    const other = event === 'Stop' && options.stopHook !== undefined ? [options.stopHook, HOOK, 'claude'] : undefined
-    return [event, [{ hooks: [other === undefined ? handler : { ...handler, args: other }] }]]
-  })
-  const settings = { hooks: Object.fromEntries(entries) as object, permissions: { allow: ['Bash'] } }
-  const stage = makeStage(settings, {
-    HOLDFAST_HOME: installation.home,
-    ANTHROPIC_BASE_URL: model.url,
-    ANTHROPIC_API_KEY: 'dummy',
-    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-    DISABLE_AUTOUPDATER: '1',
-  })
-  await installation.run(['status'])
-  const store = await openSqliteStore({ path: join(installation.home, 'holdfast.db') })
-  onTestFinished(() => store.close())
-  const ask = async (prompt: string, ...flags: string[]) => {
-    const args = ['-p', prompt, '--output-format', 'json', '--allowedTools', 'Bash', ...flags]
-    const { stdout } = await run(CLAUDE!, args, { env: stage.env, cwd: stage.folder })
-    return stdout === '' ? '' : (JSON.parse(stdout) as { session_id: string }).session_id
-  }
-  return { installation, stage, store, model, ask }
-}
-
-/**
- * Each text that a Stop hook put in front of the model. The client quotes it once more by itself, as the error of a hook
- * that blocked; that is not counted.
- */
-const injected = ({ body }: Asked): string[] =>
-  (body.messages ?? [])
-    .flatMap(({ content }) => (typeof content === 'string' ? [{ text: content }] : (content as { text?: string }[])))
-    .flatMap(({ text }) => (text?.startsWith('Stop hook feedback') === true ? [text] : []))
-
-const timesIn = (texts: readonly string[], word: string) => texts.join('\n').split(word).length - 1
 
 /** A child that is a session itself: its turn ends, and its parent is told. */
 async function childStops(store: Store, parent: string, name: string, times = 1): Promise<void> {

@@ -43,7 +43,7 @@ async function makeCodex(script: (request: Request) => Promise<string>, stopHook
   mkdirSync(own)
   writeFileSync(join(own, 'config.toml'), configuration(model.url, home))
   const place = { client: 'codex', node: NODE, script: HOOK, home, store: undefined, daemon: undefined } as const
-  const hooks = [...wantedHandlers({ ...place, startDaemon: false })].map(([event, handler]) => {
+  const hooks = [...wantedHandlers({ ...place, startDaemon: false, permissions: false })].map(([event, handler]) => {
     const command =
       event === 'Stop' && stopHook !== undefined ? `${NODE} ${stopHook} ${HOOK} codex` : handler['command']
     return [event, [{ hooks: [{ ...handler, command }] }]]

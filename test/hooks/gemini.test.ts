@@ -66,7 +66,7 @@ test.skipIf(GEMINI === undefined)(
     })
     const stage = makeStage({}, { GEMINI_API_KEY: 'dummy', GOOGLE_GEMINI_BASE_URL: model.url, HOLDFAST_HOME: home })
     const place = { client: 'gemini', node: NODE, script: HOOK, home, store: undefined, daemon: undefined } as const
-    const hooks = [...wantedHandlers({ ...place, startDaemon: false })].map(([event, hook]) => [
+    const hooks = [...wantedHandlers({ ...place, startDaemon: false, permissions: false })].map(([event, hook]) => [
       event,
       [{ hooks: [hook] }],
     ])

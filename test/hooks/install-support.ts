@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 
 import { CLIENT_NAMES } from '../../src/hooks/install/client.ts'
 import type { ClientName } from '../../src/hooks/install/client.ts'
-import { wantedHandlers } from '../../src/hooks/install/entries.ts'
+import { eventOf, wantedHandlers } from '../../src/hooks/install/entries.ts'
 import type { Wanted } from '../../src/hooks/install/entries.ts'
 
 export const wantedFor = (client: ClientName, more: Partial<Wanted> = {}): Wanted => ({
@@ -13,10 +13,11 @@ export const wantedFor = (client: ClientName, more: Partial<Wanted> = {}): Wante
   store: undefined,
   daemon: undefined,
   startDaemon: false,
+  permissions: false,
   ...more,
 })
 
-const eventsOf = (client: ClientName) => [...wantedHandlers(wantedFor(client)).keys()]
+const eventsOf = (client: ClientName) => [...new Set([...wantedHandlers(wantedFor(client)).keys()].map(eventOf))]
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 

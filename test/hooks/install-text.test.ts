@@ -109,7 +109,8 @@ describe('the text of settings', () => {
       },
     })
     const { hooks } = valueIn('claude', install('claude', text)) as { hooks: Record<string, unknown> }
-    expect(hooks['Stop']).toEqual([{ hooks: [{ type: 'command', command: 'mine' }, ours] }])
+    const waiter = { hooks: [wantedHandlers(wantedFor('claude')).get('Stop#wait')] }
+    expect(hooks['Stop']).toEqual([{ hooks: [{ type: 'command', command: 'mine' }, ours] }, waiter])
     expect(hooks['SessionEnd']).toEqual([{ hooks: [wantedHandlers(wantedFor('claude')).get('SessionEnd')] }])
   })
 
@@ -164,12 +165,12 @@ describe('our entries', () => {
 
   test('of tool calls go over HTTP and name the token, but do not hold it', () => {
     const handlers = wantedHandlers(wantedFor('claude', { daemon: 'http://127.0.0.1:4780' }))
-    expect(handlers.get('PreToolUse')).toMatchObject({
+    expect(handlers.get('PreToolUse#http')).toMatchObject({
       type: 'http',
       headers: { Authorization: 'Bearer $HOLDFAST_TOKEN' },
       allowedEnvVars: ['HOLDFAST_TOKEN'],
     })
-    expect(isOurs(handlers.get('PostToolUse'))).toBe(true)
+    expect(isOurs(handlers.get('PostToolUse#http'))).toBe(true)
   })
 
   test('a path that Gemini would take for a variable is refused', () => {

@@ -293,9 +293,40 @@ describe('the status', () => {
     expect(existsSync(user.file('claude'))).toBe(false)
   })
 
+  test('who waits in the background beside an idle session is no drift, and one that would keep it waiting is [M7]', async () => {
+    const user = new User()
+    await user.install('claude')
+    const { hooks } = JSON.parse(readFileSync(user.file('claude'), 'utf8')) as { hooks: { Stop: unknown[] } }
+    expect(hooks.Stop).toMatchObject([
+      { hooks: [{ timeout: 60 }] },
+      { hooks: [{ asyncRewake: true, args: expect.arrayContaining(['--wait']) as string[] }] },
+    ])
+    expect(await user.status('claude')).toMatchObject([{ state: 'installed', drift: [] }])
+    edit(user.file('claude'), (text) => text.replaceAll('"asyncRewake": true', '"asyncRewake": false'))
+    expect(await user.status('claude')).toMatchObject([
+      { state: 'drifted', drift: [{ what: 'changed', events: ['SessionStart', 'Stop'] }] },
+    ])
+    await user.install('claude')
+    edit(user.file('claude'), (text) => text.replace('"timeout": 60', '"timeout": 60, "asyncRewake": true'))
+    expect(await user.status('claude')).toMatchObject([
+      { state: 'drifted', drift: [{ what: 'asynchronous', events: ['Stop'] }] },
+    ])
+  })
+
+  test('permissions are touched only where that was chosen, and a gate that fails is closed', async () => {
+    const user = new User()
+    await user.install('claude')
+    expect(readFileSync(user.file('claude'), 'utf8')).not.toContain('--permit')
+    expect(await user.status('claude')).toMatchObject([{ permissions: false }])
+    await user.install('claude', undefined, { permissions: true })
+    const { hooks } = JSON.parse(readFileSync(user.file('claude'), 'utf8')) as { hooks: Record<string, unknown> }
+    expect(hooks['PreToolUse']).toMatchObject([{ hooks: [{ type: 'command', onFailure: 'block' }] }])
+    expect(await user.status('claude')).toMatchObject([{ state: 'installed', permissions: true, drift: [] }])
+  })
+
   test('what was chosen besides is no drift', async () => {
     const user = new User()
-    const chosen = { daemon: 'http://127.0.0.1:4780', startDaemon: true }
+    const chosen = { daemon: 'http://127.0.0.1:4780', startDaemon: true, permissions: true }
     await user.install('claude', undefined, chosen)
     expect(await user.status('claude')).toMatchObject([{ state: 'installed', drift: [] }])
     expect(await installedChoices(user.place('claude'))).toEqual(chosen)

@@ -31,8 +31,8 @@ import { twoProcesses } from '../support/two-processes.ts'
 
 const FIRE_ALL = join(import.meta.dirname, 'fixtures/fire-all.ts')
 const isDeep = process.env['HOLDFAST_DEEP'] === '1'
-const OCCURRENCES = isDeep ? 10_000 : 600
-const ROUNDS = isDeep ? 500 : 24
+const OCCURRENCES = isDeep ? 10_000 : 400
+const ROUNDS = isDeep ? 500 : 16
 const MINUTE = 60_000
 /** A firing has about as many statements. */
 const MOST_LATE = 14
@@ -205,7 +205,7 @@ test.each(Object.entries(MEETINGS))(
   'a firing meets %s at each of its statements: it is not forgotten',
   async (what, prepare) => {
     const place = await ScheduleWorld.open(postgres)
-    for (let by = -8; by <= MOST_LATE + 4; by += isDeep ? 1 : 2) {
+    for (let by = isDeep ? -MOST_LATE : 0; by <= (isDeep ? 2 * MOST_LATE : 10); by += isDeep ? 1 : 2) {
       const world = await ScheduleWorld.with(place.store, place.clock)
       const at = world.clock.now() + MINUTE
       const { id } = await world.add({ rule: { kind: 'once', at } })

@@ -67,14 +67,15 @@ describe('holdfast schedule', () => {
     expect(await (await at.store()).read(listSchedules, { limit: 10 })).toEqual([])
   })
 
-  test('a dry run lists ten instants in the zone and in UTC, over the end of summer time, and stores nothing', async () => {
+  test('a dry run lists ten instants in the zone and in UTC, over a change of the clocks, and stores nothing', async () => {
     const at = place()
-    const dry = ['schedule', 'add', 'x', '--cron', '30 2 25-31 10 0', '--tz', 'Europe/Berlin', '--dry-run']
+    const dry = ['schedule', 'add', 'x', '--cron', '30 2 1 * *', '--tz', 'Europe/Berlin', '--dry-run']
     const { instants } = await at.json<{ instants: { at: string; local: string }[] }>(dry)
     expect(instants).toHaveLength(10)
     for (const { at: utc, local } of instants) expect(new Date(local).toISOString()).toBe(utc)
-    expect(instants.map(({ local }) => local.slice(10))).toEqual(
-      Array.from({ length: 10 }, () => expect.stringMatching(/^T02:30:00\+0[12]:00$/)),
+    // Ten months have both: winter and summer.
+    expect(new Set(instants.map(({ local }) => local.slice(10)))).toEqual(
+      new Set(['T02:30:00+01:00', 'T02:30:00+02:00']),
     )
     const { stdout } = await at.run(dry)
     expect(stdout.split('\n')).toHaveLength(13)

@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { expect, test } from 'vitest'
@@ -18,7 +18,11 @@ const LIBRARY = ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/us
 /** A daemon whose wall clock a test sets while it runs; its timers and leases do not notice. */
 function clockOf(place: AgentInstallation) {
   const file = join(place.folder, 'clock')
-  const set = (offset: string) => writeFileSync(file, offset)
+  // Whole or not at all: it is read at every look at the clock.
+  const set = (offset: string) => {
+    writeFileSync(`${file}.new`, offset)
+    renameSync(`${file}.new`, file)
+  }
   set('+0')
   const env = {
     LD_PRELOAD: LIBRARY ?? '',

@@ -73,23 +73,27 @@ describe.each(engines)('the real daemon on $name', (engine) => {
     await assertInvariants(await place.store())
   })
 
-  test('down across the due time, of a turn and of a command: once, late, and not again after another restart [F4]', async () => {
-    const place = await install()
-    const file = join(place.folder, 'runs')
-    await add(place, 'turn', '--in', '10ms', '--agent', 'clerk', 'look again')
-    await add(place, 'command', '--in', '10ms', '--', ...counting(file))
-    const daemon = await place.up()
-    for (const name of ['turn', 'command'])
-      expect((await ended(place, name)).lines).toMatchObject([{ state: 'succeeded', attempts: 1 }])
-    daemon.kill('SIGKILL')
-    await daemon.ended
-    await place.up()
-    // Something that comes after the restart has come: what was due before it has been looked at.
-    await add(place, 'after', '--in', '10ms', '--', 'true')
-    await ended(place, 'after')
-    for (const name of ['turn', 'command']) expect((await look(place, name)).lines).toHaveLength(1)
-    expect(counted(file)).toHaveLength(1)
-  })
+  // What a restart does is the same on both; in a normal run once is enough.
+  test.skipIf(engine.name === 'postgres' && process.env['HOLDFAST_DEEP'] === undefined)(
+    'down across the due time, of a turn and of a command: once, late, and not again after another restart [F4]',
+    async () => {
+      const place = await install()
+      const file = join(place.folder, 'runs')
+      await add(place, 'turn', '--in', '10ms', '--agent', 'clerk', 'look again')
+      await add(place, 'command', '--in', '10ms', '--', ...counting(file))
+      const daemon = await place.up()
+      for (const name of ['turn', 'command'])
+        expect((await ended(place, name)).lines).toMatchObject([{ state: 'succeeded', attempts: 1 }])
+      daemon.kill('SIGKILL')
+      await daemon.ended
+      await place.up()
+      // Something that comes after the restart has come: what was due before it has been looked at.
+      await add(place, 'after', '--in', '10ms', '--', 'true')
+      await ended(place, 'after')
+      for (const name of ['turn', 'command']) expect((await look(place, name)).lines).toHaveLength(1)
+      expect(counted(file)).toHaveLength(1)
+    },
+  )
 })
 
 test('a command that says "try again" is, three times at the promised distances; then it is dropped, and never again [F2] [F3]', async () => {

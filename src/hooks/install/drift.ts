@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 
-import { targetOf, wantedHandlers } from './entries.ts'
+import { eventOf, targetOf, wantedHandlers } from './entries.ts'
 import type { Handler, Wanted } from './entries.ts'
 import { isEverything } from './merge.ts'
 import type { Found } from './merge.ts'
@@ -30,20 +30,24 @@ export function driftOf(ours: readonly Found[], wanted: Wanted): Drift[] {
   const handlers = wantedHandlers(wanted)
   return [
     missing(ours, handlers),
-    about(ours, 'asynchronous', 'what it answers comes too late to be read', ({ handler }) => isAsynchronous(handler)),
+    about(
+      ours,
+      'asynchronous',
+      'what it answers comes too late to be read',
+      ({ slot, handler }) => isAsynchronous(handler) && !isAsynchronous(handlers.get(slot) ?? {}),
+    ),
     about(ours, 'twice', 'each event would be handled more than once', (found) => isSecond(ours, found)),
     about(ours, 'narrowed', 'a matcher keeps some of the events away', ({ matcher }) => !isEverything(matcher)),
-    about(ours, 'superfluous', 'this Holdfast does not listen to it', ({ event }) => !handlers.has(event)),
+    about(ours, 'superfluous', 'this Holdfast does not listen to it', ({ slot }) => !handlers.has(slot)),
     programs(ours, wanted),
     places(ours, wanted),
-    about(ours, 'changed', 'the entry is not as it was written', (found) =>
-      isChanged(found, handlers.get(found.event)),
-    ),
+    about(ours, 'changed', 'the entry is not as it was written', (found) => isChanged(found, handlers.get(found.slot))),
   ].filter((drift) => drift !== undefined)
 }
 
 function missing(ours: readonly Found[], handlers: ReadonlyMap<string, Handler>): Drift | undefined {
-  const events = [...handlers.keys()].filter((event) => !ours.some((found) => found.event === event))
+  const slots = [...handlers.keys()].filter((slot) => !ours.some((found) => found.slot === slot))
+  const events = [...new Set(slots.map(eventOf))]
   return events.length === 0 ? undefined : { what: 'missing', events, detail: `not listened to: ${events.join(', ')}` }
 }
 
@@ -59,7 +63,7 @@ function about(
 
 const isAsynchronous = (handler: Handler) => handler['async'] === true || handler['asyncRewake'] === true
 
-const isSecond = (ours: readonly Found[], found: Found) => ours.find(({ event }) => event === found.event) !== found
+const isSecond = (ours: readonly Found[], found: Found) => ours.find(({ slot }) => slot === found.slot) !== found
 
 const isCommand = ({ handler }: Found) => handler['type'] === 'command'
 
@@ -93,6 +97,12 @@ function places(ours: readonly Found[], wanted: Wanted): Drift | undefined {
 /** What the others have not said already: timeouts, added fields. */
 function isChanged({ handler }: Found, wanted: Handler | undefined): boolean {
   if (wanted === undefined) return false
+  // One that is to wait in the background would keep its client waiting.
+  if (
+    isAsynchronous(wanted) &&
+    (handler['async'] !== wanted['async'] || handler['asyncRewake'] !== wanted['asyncRewake'])
+  )
+    return true
   const said = new Set(['command', 'args', 'async', 'asyncRewake'])
   const rest = (all: Handler) => Object.entries(all).filter(([key]) => !said.has(key))
   return !isDeepStrictEqual(new Map(rest(handler)), new Map(rest(wanted)))

@@ -1,7 +1,7 @@
 import { factsOf, settingsFile } from './client.ts'
 import type { ClientName, Scope, Surroundings } from './client.ts'
 import { choicesIn, wantedHandlers } from './entries.ts'
-import type { Wanted } from './entries.ts'
+import type { Choices, Wanted } from './entries.ts'
 import { unifiedDiff } from './diff.ts'
 import { valueOf } from './json-tree.ts'
 import { findOurs, readTree, withEntries, withoutEntries } from './merge.ts'
@@ -48,7 +48,7 @@ export async function planInstall(place: Place, wanted: Wanted): Promise<Change>
 }
 
 /** What was chosen when they were installed. */
-export async function installedChoices(place: Place): Promise<Pick<Wanted, 'daemon' | 'startDaemon'>> {
+export async function installedChoices(place: Place): Promise<Choices> {
   const { settings } = await lookAt(place)
   return choicesIn(findOurs(readTree(settings)).map(({ handler }) => handler))
 }

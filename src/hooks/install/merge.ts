@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 
 import { HoldfastError } from '../../base/errors.ts'
-import { isOurs } from './entries.ts'
+import { eventOf, isOurs, slotOf } from './entries.ts'
 import type { Handler } from './entries.ts'
 import { append, replaceValue, styleOf, without } from './json-edit.ts'
 import { JsonSyntaxError, memberOf, parseTree, valueOf } from './json-tree.ts'
@@ -17,6 +17,8 @@ export interface Settings {
 /** One handler of ours, and where it stands. */
 export interface Found {
   readonly event: string
+  /** Which of our entries it is. */
+  readonly slot: string
   readonly group: number
   readonly index: number
   readonly handler: Handler
@@ -49,7 +51,16 @@ export function findOurs(root: ObjectNode): Found[] {
         const handler = valueOf(handlerItem.value)
         const matcher = memberOf(item.value, 'matcher')?.value
         return isOurs(handler)
-          ? [{ event, group, index, handler, matcher: matcher === undefined ? undefined : valueOf(matcher) }]
+          ? [
+              {
+                event,
+                slot: slotOf(event, handler),
+                group,
+                index,
+                handler,
+                matcher: matcher === undefined ? undefined : valueOf(matcher),
+              },
+            ]
           : []
       }),
     ),
@@ -88,9 +99,9 @@ function withoutSuperfluous(text: string, root: ObjectNode, wanted: ReadonlyMap<
   const ours = findOurs(root)
   const superfluous = ours.find(
     (found) =>
-      !wanted.has(found.event) ||
+      !wanted.has(found.slot) ||
       !isEverything(found.matcher) ||
-      ours.find(({ event, matcher }) => event === found.event && isEverything(matcher)) !== found,
+      ours.find(({ slot, matcher }) => slot === found.slot && isEverything(matcher)) !== found,
   )
   return superfluous === undefined ? undefined : withoutHandler(text, root, superfluous, () => false)
 }
@@ -98,15 +109,19 @@ function withoutSuperfluous(text: string, root: ObjectNode, wanted: ReadonlyMap<
 function withOneMore(text: string, root: ObjectNode, wanted: ReadonlyMap<string, Handler>): string | undefined {
   const style = styleOf(text, root)
   const ours = findOurs(root)
-  const other = ours.find(({ event, handler }) => !isDeepStrictEqual(handler, wanted.get(event)))
-  if (other !== undefined) return replaceValue(text, nodeOf(root, other), wanted.get(other.event), style)
-  const missing = [...wanted].filter(([event]) => !ours.some((found) => found.event === event))
+  const other = ours.find(({ slot, handler }) => !isDeepStrictEqual(handler, wanted.get(slot)))
+  if (other !== undefined) return replaceValue(text, nodeOf(root, other), wanted.get(other.slot), style)
+  const missing = [...wanted].filter(([slot]) => !ours.some((found) => found.slot === slot))
   const [first] = missing
   if (first === undefined) return undefined
-  const groups = missing.map(([event, handler]) => [event, [{ hooks: [handler] }]] as const)
+  const groups = Map.groupBy(missing, ([slot]) => eventOf(slot))
   const hooks = memberOf(root, 'hooks')?.value as ObjectNode | undefined
-  if (hooks === undefined) return append(text, root, { key: 'hooks', value: Object.fromEntries(groups) }, style)
-  const [event, handler] = first
+  if (hooks === undefined) {
+    const entries = [...groups].map(([event, slots]) => [event, slots.map(([, handler]) => ({ hooks: [handler] }))])
+    return append(text, root, { key: 'hooks', value: Object.fromEntries(entries) }, style)
+  }
+  const [slot, handler] = first
+  const event = eventOf(slot)
   // At the end: Codex remembers by position which hooks of others it may run.
   const list = memberOf(hooks, event)?.value as ListNode | undefined
   if (list !== undefined) return append(text, list, { value: { hooks: [handler] } }, style)
@@ -152,9 +167,9 @@ function refuseOddShapes(path: string, root: ObjectNode, wanted: ReadonlyMap<str
   const odd =
     hooks !== undefined && hooks.kind !== 'object'
       ? 'hooks'
-      : [...wanted.keys()].find(
-          (event) => hooks !== undefined && (memberOf(hooks, event)?.value.kind ?? 'list') !== 'list',
-        )
+      : [...wanted.keys()]
+          .map(eventOf)
+          .find((event) => hooks !== undefined && (memberOf(hooks, event)?.value.kind ?? 'list') !== 'list')
   if (odd === undefined) return
   throw new HoldfastError('hooks/unexpected-shape', `"${odd}" in ${path} is not what the client expects there`, {
     remedy: 'mend it first; nothing was changed',

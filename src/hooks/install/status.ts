@@ -19,6 +19,8 @@ export interface Status {
   readonly path: string
   readonly state: 'not-installed' | 'installed' | 'drifted'
   readonly events: readonly string[]
+  /** Whether our rules decide what the client may do. */
+  readonly permissions: boolean
   readonly drift: readonly Drift[]
 }
 
@@ -81,24 +83,31 @@ async function statusIn(
   try {
     const { text } = await readSettingsFile(path)
     const ours = findOurs(readTree({ path, text, comments: factsOf(client).comments }))
-    if (ours.length === 0) return { ...about, state: 'not-installed', events: [], drift: [] }
+    if (ours.length === 0) return { ...about, state: 'not-installed', events: [], permissions: false, drift: [] }
+    const { permissions } = choicesIn(ours.map(({ handler }) => handler))
     const events = [...new Set(ours.map(({ event }) => event))]
     const obstacles = await obstaclesOf(client, path, surroundings)
     const drift = [
       ...driftOf(ours, asInstalled(wanted(client), ours)),
       ...obstacles.map((detail): Drift => ({ what: 'disabled', detail })),
     ]
-    return { ...about, state: drift.length === 0 ? 'installed' : 'drifted', events, drift }
+    return { ...about, state: drift.length === 0 ? 'installed' : 'drifted', events, permissions, drift }
   } catch (error) {
     if (!(error instanceof HoldfastError)) throw error
-    return { ...about, state: 'drifted', events: [], drift: [{ what: 'unreadable', detail: error.message }] }
+    return {
+      ...about,
+      state: 'drifted',
+      events: [],
+      permissions: false,
+      drift: [{ what: 'unreadable', detail: error.message }],
+    }
   }
 }
 
 /** What is optional is as it was chosen; a daemon that is down may come back at the same address. */
 function asInstalled(wanted: Wanted, ours: readonly Found[]): Wanted {
-  const { daemon, startDaemon } = choicesIn(ours.map(({ handler }) => handler))
-  return { ...wanted, daemon: daemon === undefined ? undefined : (wanted.daemon ?? daemon), startDaemon }
+  const { daemon, startDaemon, permissions } = choicesIn(ours.map(({ handler }) => handler))
+  return { ...wanted, daemon: daemon === undefined ? undefined : (wanted.daemon ?? daemon), startDaemon, permissions }
 }
 
 /** A line for the doctor. */
@@ -116,7 +125,9 @@ export async function examineHooks(question: Omit<Question, 'clients' | 'folders
     .filter(({ state, events }) => state !== 'not-installed' && events.length > 0)
     .map((status) => {
       const check = `hooks of ${factsOf(status.client).title}`
-      if (status.state === 'installed') return { check, status: 'ok', detail: `installed in ${status.path}` } as const
+      const rules = status.permissions ? ', and what it may do is decided by your rules' : ''
+      if (status.state === 'installed')
+        return { check, status: 'ok', detail: `installed in ${status.path}${rules}` } as const
       const detail = `${status.path}: ${status.drift.map((drift) => drift.detail).join('; ')}`
       return { check, status: 'warn', detail, remedy: remedyOf(status) } as const
     })

@@ -8,6 +8,9 @@ export const schedules: Migration = {
     // Which agents a worker can be, as JSON: a schedule for an agent that nobody has is not dispatched.
     `alter table workers add column agents text`,
 
+    `create index workers_living on workers (started_at) where stopped_at is null`,
+    `create index workers_daemons on workers (host, home, started_at) where kind = 'daemon'`,
+
     // `next_at`: the next due instant by the rule. `next_fire_at`: that and its jitter, when it is acted on.
     `create table schedules (
       id ${d.key} primary key,
