@@ -43,11 +43,30 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // What a program does with a runtime: no rules of its own either.
   library: ['base', 'store', ...NOUNS, 'loop', 'model', 'workers', 'config', 'define', 'processes', 'runtime.ts'],
 
+  // The doors of the HTTP API as data, and the client that goes through them. A page uses it too, so it knows nobody.
+  api: ['base'],
+  // What an operator sees and does, the same behind every door.
+  control: ['base', 'store', ...NOUNS, 'loop', 'model', 'processes', 'notify', 'workers', 'runtime.ts', 'hooks', 'api'],
+
   // Doors: no rules of their own, and no SQL (below).
-  server: ['base', 'store', ...NOUNS, 'runtime.ts', 'hooks'],
+  server: ['base', 'store', ...NOUNS, 'runtime.ts', 'hooks', 'api', 'control'],
   hooks: ['base', 'store', ...NOUNS, 'processes', 'runtime.ts'],
   mcp: ['base', 'store', ...NOUNS, 'runtime.ts'],
-  cli: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'workers', 'config', 'runtime.ts', 'server', 'hooks', 'mcp'],
+  cli: [
+    'base',
+    'store',
+    ...NOUNS,
+    'loop',
+    ...ADAPTERS,
+    'workers',
+    'config',
+    'runtime.ts',
+    'api',
+    'control',
+    'server',
+    'hooks',
+    'mcp',
+  ],
 
   testing: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'runtime.ts'],
 }
@@ -70,6 +89,8 @@ export const ONLY_FOR: readonly { readonly what: string; readonly by: readonly s
   { what: 'hono', by: ['src/server/'] },
   { what: 'hono/', by: ['src/server/'] },
   { what: '@hono/node-server', by: ['src/server/'] },
+  // Loading it takes longer than most commands: the schemas of the API are for the daemon alone.
+  { what: 'zod', by: ['src/api/shapes/', 'src/api/routes.ts', 'src/server/'] },
 ]
 
 const isTest = (path: string) => path.endsWith('.test.ts')
