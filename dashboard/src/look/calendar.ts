@@ -1,0 +1,68 @@
+import type { Occurrence, Schedule } from '../api/schedules.ts'
+
+export interface Thing {
+  readonly scheduleId: string
+  readonly state: string
+  readonly at: string
+  /** How many of the same in a day. */
+  readonly count: number
+}
+
+export interface Day {
+  readonly key: string
+  readonly weekday: string
+  readonly label: string
+  readonly isToday: boolean
+  readonly things: readonly Thing[]
+}
+
+const DAYS = 28
+const weekday = new Intl.DateTimeFormat(undefined, { weekday: 'short' })
+const dayAndMonth = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
+
+/** The local day of an instant. */
+const dayOf = (instant: Date) => `${instant.getFullYear()}-${instant.getMonth()}-${instant.getDate()}`
+
+/** Four weeks from a Monday: the one before last, moved by so many weeks. */
+export function daysAround(
+  now: number,
+  weeks: number,
+  schedules: readonly Schedule[],
+  past: readonly Occurrence[],
+): readonly Day[] {
+  const today = new Date(now)
+  const sinceMonday = (today.getDay() + 6) % 7
+  const byDay = Map.groupBy(thingsOf(schedules, past), ({ at }) => dayOf(new Date(at)))
+  return Array.from({ length: DAYS }, (_, index) => {
+    const date = new Date(today.getFullYear(), today.getMonth(), today.getDate() - sinceMonday - 7 + 7 * weeks + index)
+    const key = dayOf(date)
+    return {
+      key,
+      weekday: weekday.format(date),
+      label: dayAndMonth.format(date),
+      isToday: key === dayOf(today),
+      things: together(byDay.get(key) ?? []),
+    }
+  })
+}
+
+function thingsOf(schedules: readonly Schedule[], past: readonly Occurrence[]): Thing[] {
+  const coming = schedules
+    .filter(({ state }) => state === 'active')
+    .flatMap(({ id, coming: instants = [], nextAt }) =>
+      (instants.length > 0 || nextAt === undefined ? instants : [nextAt]).map((at) => ({ scheduleId: id, at })),
+    )
+  return [
+    ...past.map(({ scheduleId, state, dueAt }) => ({ scheduleId, state, at: dueAt, count: 1 })),
+    ...coming.map((each) => ({ ...each, state: 'planned', count: 1 })),
+  ]
+}
+
+/** A job of every ten minutes is one line a day and outcome. What went wrong comes first. */
+function together(things: readonly Thing[]): Thing[] {
+  const groups = Map.groupBy(things, ({ scheduleId, state }) => `${scheduleId} ${state}`)
+  const rank = ({ state }: Thing) => ['failed', 'dropped', 'skipped'].indexOf(state) + 1 || 9
+  return [...groups.values()]
+    .flatMap((group) => (group[0] === undefined ? [] : [{ ...group[0], count: group.length }]))
+    .toSorted((a, b) => rank(a) - rank(b) || a.at.localeCompare(b.at))
+}
