@@ -54,7 +54,7 @@ export const ROUTES = {
   'session.show': { ask: nothing, answer: caller },
   'session.close': { ask: nothing, answer: z.object({ closed: z.boolean() }) },
   'session.code': { ask: nothing, answer: z.object({ code: z.string(), expiresAt: instant, url: z.string() }) },
-  'tokens.list': { ask: ask({ ...paging, all: z.stringbool().optional() }), answer: page(token) },
+  'tokens.list': { ask: ask({ ...paging, all: z.enum(['true', 'false']).optional() }), answer: page(token) },
   'tokens.create': {
     ask: ask({
       scopes,
@@ -209,8 +209,18 @@ type Parts<Path extends string> = Path extends `${string}:${infer Part}/${infer 
     ? Part
     : never
 
+/** No fields at all would else be "no field of any name", and leave no room for the parts of the path. */
+type Said<Fields> = Fields extends Readonly<Record<string, never>> ? unknown : Readonly<Fields>
+
 /** Everything that a caller says: the parts of the path, and the fields of the query or the body. */
 export type Ask<N extends EndpointName> = Readonly<Record<Parts<(typeof ENDPOINTS)[N]['path']>, string>> &
-  Readonly<z.input<(typeof ROUTES)[N]['ask']>>
+  Said<z.input<(typeof ROUTES)[N]['ask']>>
 
-export type Answer<N extends EndpointName> = z.output<(typeof ROUTES)[N]['answer']>
+/** Nobody changes an answer. */
+type Frozen<T> = T extends readonly (infer Item)[]
+  ? readonly Frozen<Item>[]
+  : T extends object
+    ? { readonly [K in keyof T]: Frozen<T[K]> }
+    : T
+
+export type Answer<N extends EndpointName> = Frozen<z.output<(typeof ROUTES)[N]['answer']>>

@@ -7,7 +7,7 @@ import { HoldfastError } from '../base/errors.ts'
 import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
 import { EXIT } from './exit-code.ts'
-import { onlyOne } from './find.ts'
+import { onlyOne } from '../control/find.ts'
 import type { SetExit } from './main.ts'
 import { decider, refuseInsideRun } from './person.ts'
 

@@ -9,7 +9,7 @@ import type { CheckedEdit } from '../loop/reply.ts'
 import type { Runtime } from '../runtime.ts'
 import type { Context } from './context.ts'
 import { EXIT } from './exit-code.ts'
-import { theApproval } from './find.ts'
+import { theApproval } from '../control/find.ts'
 import { decider, refuseInsideRun } from './person.ts'
 import { describeAsked } from './show-matter.ts'
 

@@ -7,7 +7,7 @@ import { viewEvent } from '../runs/view.ts'
 import type { Runtime } from '../runtime.ts'
 import type { Context } from './context.ts'
 import { EXIT } from './exit-code.ts'
-import { theRun } from './find.ts'
+import { theRun } from '../control/find.ts'
 import { jsonText, visible } from './output.ts'
 import { nextChange } from './wait.ts'
 

@@ -3,7 +3,7 @@ import type { Store } from '../store/store.ts'
 import { findMessage, messagesByPrefix } from '../threads/message.ts'
 import type { Message } from '../threads/message.ts'
 import { messageText } from '../threads/message-text.ts'
-import { onlyOne } from './find.ts'
+import { onlyOne } from '../control/find.ts'
 import { ago, table, visible } from './output.ts'
 
 /** A message by its id, or by a prefix that only it has; `msg_` may be left out. */

@@ -5,7 +5,7 @@ import type { Client, Session } from '../sessions/session.ts'
 import { findThread } from '../threads/thread.ts'
 import type { Thread } from '../threads/thread.ts'
 import type { Context } from './context.ts'
-import { theThread } from './find.ts'
+import { theThread } from '../control/find.ts'
 
 /** The variable in which each client tells the commands that it starts which session they belong to. */
 const SESSION_VARIABLES: Readonly<Record<string, Client>> = {

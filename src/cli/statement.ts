@@ -4,7 +4,7 @@ import type { Action } from '../actions/action.ts'
 import { HoldfastError } from '../base/errors.ts'
 import type { Context } from './context.ts'
 import { EXIT } from './exit-code.ts'
-import { theRun } from './find.ts'
+import { theRun } from '../control/find.ts'
 import { jsonText, visible } from './output.ts'
 import { facts } from './show-matter.ts'
 

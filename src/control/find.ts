@@ -1,3 +1,5 @@
+import { actionsByPrefix } from '../actions/action.ts'
+import type { Action } from '../actions/action.ts'
 import { askedByPrefix, doubtfulByPrefix } from '../actions/desk.ts'
 import type { AskedMatter, Matter } from '../actions/desk.ts'
 import { HoldfastError } from '../base/errors.ts'
@@ -5,6 +7,8 @@ import type { ThreadId } from '../base/ids.ts'
 import { findRun, runsByPrefix } from '../runs/run.ts'
 import type { Run } from '../runs/run.ts'
 import type { Store } from '../store/store.ts'
+import { findMessage, messagesByPrefix } from '../threads/message.ts'
+import type { Message } from '../threads/message.ts'
 import { findThread, threadsByPrefix } from '../threads/thread.ts'
 import type { Thread } from '../threads/thread.ts'
 
@@ -46,3 +50,23 @@ export function onlyOne<T>(found: readonly T[], noun: string, given: string, hin
   }
   return first
 }
+
+/** A message by its id, or by a prefix that only it has; `msg_` may be left out. */
+export async function theMessage(store: Store, given: string): Promise<Message> {
+  const exact = await store.read(findMessage, given)
+  if (exact !== undefined) return exact
+  const prefix = given.startsWith('msg_') ? given : `msg_${given}`
+  return onlyOne(await store.read(messagesByPrefix, prefix), 'message', given, '`holdfast inbox list` shows them')
+}
+
+/** `act_` may be left out. */
+export async function theAction(store: Store, given: string): Promise<Action> {
+  const prefix = given.startsWith('act_') ? given : `act_${given}`
+  const hint = '`holdfast runs statement` shows those of a run'
+  return onlyOne(await store.read(actionsByPrefix, prefix), 'action', given, hint)
+}
+
+export const notThere = (noun: string, given: string) =>
+  new HoldfastError(`not-found/${noun}`, `there is no ${noun} "${given}"`, {
+    remedy: `\`holdfast ${noun}s list\` shows them`,
+  })

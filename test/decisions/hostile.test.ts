@@ -187,7 +187,12 @@ describe('the command line', () => {
 
 async function startDaemon() {
   const runtime = await createRuntime({ home })
-  const server = await startServer(runtime, { port: 0, token: 'token', warn: () => {} })
+  const server = await startServer({
+    runtime,
+    port: 0,
+    kept: [{ by: 'the owner', scopes: ['admin'], read: () => Promise.resolve('token') }],
+    warn: () => {},
+  })
   onTestFinished(async () => {
     await server.close()
     await runtime.close()

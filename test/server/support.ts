@@ -13,6 +13,7 @@ import { systemRandomness as random } from '../../src/base/ids.ts'
 import { record } from '../../src/events/event.ts'
 import type { LiveEvent, Runtime } from '../../src/runtime.ts'
 import type { EventView } from '../../src/runs/view.ts'
+import type { KeptToken } from '../../src/server/credentials.ts'
 import { startServer } from '../../src/server/server.ts'
 import type { RunningServer } from '../../src/server/server.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -46,7 +47,8 @@ export async function serve(store: Store, options: { readonly clock?: Clock } = 
   }
   const warnings: string[] = []
   const warn = (text: string) => void warnings.push(text)
-  const server = await startServer(runtime as Runtime, { port: 0, token: TOKEN, warn })
+  const owner: KeptToken = { by: 'the owner', scopes: ['admin'], read: () => Promise.resolve(TOKEN) }
+  const server = await startServer({ runtime: runtime as Runtime, port: 0, kept: [owner], warn })
   onTestFinished(() => server.close())
   return { ...server, store, warnings, live: (event) => watchers.forEach((watcher) => watcher(event)) }
 }

@@ -23,4 +23,5 @@ export const TABLES: readonly string[] = [
   'quotas',
   'mcp_servers',
   'mcp_tools',
+  'tokens',
 ]

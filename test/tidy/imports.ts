@@ -5,7 +5,7 @@ import type { SourceFile } from './tree.ts'
  * Which part of the house may import which. A part is a folder of `src`, or a file directly in it. What is not listed
  * is not allowed; a part always may import itself. If building shows a better house, change it and this table with it.
  */
-const NOUNS = ['events', 'threads', 'runs', 'sessions', 'actions', 'schedule'] as const
+const NOUNS = ['events', 'threads', 'runs', 'sessions', 'actions', 'schedule', 'tokens'] as const
 const ADAPTERS = ['processes', 'model', 'tools', 'workspace'] as const
 
 export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -19,6 +19,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   sessions: ['base', 'store', ...NOUNS],
   actions: ['base', 'store', ...NOUNS],
   schedule: ['base', 'store', ...NOUNS],
+  tokens: ['base', 'store', 'events'],
   loop: ['base', 'store', ...NOUNS],
 
   // Adapters see the loop's ports; the loop does not see them.

@@ -4,6 +4,7 @@ import { quotas } from './0003-quotas.ts'
 import { mcpTools } from './0004-mcp-tools.ts'
 import { inbox } from './0005-inbox.ts'
 import { decisions } from './0006-decisions.ts'
+import { control } from './0008-control.ts'
 import type { Migration } from './migration.ts'
 
-export const MIGRATIONS: readonly Migration[] = [foundation, agents, quotas, mcpTools, inbox, decisions]
+export const MIGRATIONS: readonly Migration[] = [foundation, agents, quotas, mcpTools, inbox, decisions, control]
