@@ -18,7 +18,7 @@ export type Bucket = Decoded<typeof bucketRow>
 export const endedRuns = single((from: number, to: number, bucketMs: number) =>
   all(
     bucketRow,
-    sql`select ended_at / ${bucketMs} as slot,
+    sql`select ended_at / cast(${bucketMs} as bigint) as slot,
         sum(case when state = 'succeeded' then 1 else 0 end) as succeeded,
         sum(case when state = 'failed' then 1 else 0 end) as failed,
         sum(case when state = 'cancelled' then 1 else 0 end) as cancelled,

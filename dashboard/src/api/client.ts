@@ -29,8 +29,10 @@ export function asProblem(error: unknown): Problem {
   return { message: message ?? String(error), code: code ?? 'page/unexpected', remedy }
 }
 
+const SIGNED_OUT = ['auth/no-token', 'auth/wrong-token', 'auth/no-page-header']
+
 /** Nobody is signed in here any more. */
-export const isSignedOut = ({ code }: Problem): boolean => code === 'auth/no-token' || code === 'auth/wrong-token'
+export const isSignedOut = ({ code }: Problem): boolean => SIGNED_OUT.includes(code)
 
 /** For doors that the table of endpoints does not have yet. */
 export async function callPath<T>(method: 'GET' | 'POST', path: string, body?: unknown): Promise<T> {

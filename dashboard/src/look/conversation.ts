@@ -18,17 +18,28 @@ export type Said1 =
   | { readonly kind: 'action'; readonly key: string; readonly action: Action }
   | { readonly kind: 'run'; readonly key: string; readonly run: Run }
 
-const textOf = ({ body }: Message): string => (typeof body['text'] === 'string' ? body['text'] : asText(body))
+const textOf = ({ body }: Message): string => {
+  const { text, summary } = body
+  return typeof text === 'string' ? text : typeof summary === 'string' ? summary : asText(body)
+}
+
+/** Who speaks, where it is not the person: a child that has ended says how. */
+function senderOf({ from, kind, body }: Message): string | undefined {
+  const { agent, state } = body
+  if (typeof agent === 'string' && typeof state === 'string') return `${kind} of ${agent}: ${state}`
+  if (from === null) return kind === 'prompt' ? undefined : kind
+  return `${kind} from ${from}`
+}
 
 function ofMessage(message: Message): Said1 {
-  const { id, state, reason, from, kind } = message
+  const { id, state, reason } = message
   const note =
     state === 'dead'
       ? `not delivered: ${reason ?? 'for an unknown reason'}`
       : state === 'pending'
         ? 'not taken yet'
         : undefined
-  const sender = from === null ? (kind === 'prompt' ? undefined : kind) : `${kind} from ${from}`
+  const sender = senderOf(message)
   return {
     kind: 'user',
     key: id,
@@ -42,7 +53,8 @@ function ofStep(step: Step, messages: ReadonlyMap<string, Message>): Said1[] {
   const { kind, seq, text = '', messageId, at } = step
   if (kind === 'user') {
     const message = messageId === undefined ? undefined : messages.get(messageId)
-    if (message !== undefined) return [{ ...ofMessage({ ...message, state: 'consumed' }), text } as Said1]
+    // What was shown to the model beside a message of another thread (its fences) is for the model.
+    if (message !== undefined) return [ofMessage({ ...message, state: 'consumed' })]
     // What nobody sent is a remark of the runtime's own.
     return [
       messageId === undefined ? { kind: 'note', key: `entry ${seq}`, text } : { kind: 'user', key: messageId, text },

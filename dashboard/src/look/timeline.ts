@@ -1,5 +1,5 @@
 import type { Action, Event, Step, WholeRun } from '../api/shapes.ts'
-import { brief, span } from './words.ts'
+import { brief, span, visible } from './words.ts'
 
 /** One bar of the waterfall. */
 export interface Bar {
@@ -49,7 +49,7 @@ function waitsOf(run: WholeRun, events: readonly Event[], now: number): Bar[] {
       close(at(when), false)
       since = undefined
     } else if (type === 'run.parked') {
-      since = { from: at(when), kind: 'wait', why: `for ${String(data['waitsFor'] ?? 'something')}` }
+      since = { from: at(when), kind: 'wait', why: visible(`for ${String(data['waitsFor'] ?? 'something')}`) }
     } else if (type === 'run.requeued') since = { from: at(when), kind: 'queue', why: 'in the queue again' }
   }
   const isWaiting = run.state === 'queued' || run.state === 'parked'
@@ -101,7 +101,7 @@ function barOf(action: Action, from: number, now: number): Bar {
   return {
     key: id,
     kind: 'action',
-    label: tool,
+    label: visible(tool),
     note: brief(input, 80),
     from,
     to: settledAt === undefined ? (open ? now : from) : Math.max(from, at(settledAt)),
@@ -131,9 +131,28 @@ export interface Scale {
   readonly cut: ReadonlySet<string>
 }
 
+const STEPS = [1, 2, 5, 10, 15, 30].flatMap((step) => [step, step * 1000, step * 60_000, step * 3_600_000])
+const STEP_SIZES = [...STEPS, 20, 50, 100, 200, 500, 86_400_000].toSorted((a, b) => a - b)
+
+/** Round numbers, about so many of them. */
+function ticksOf(whole: number): Scale['ticks'] {
+  const step = STEP_SIZES.find((each) => whole / each <= TICKS) ?? Math.ceil(whole / TICKS)
+  return Array.from({ length: Math.ceil(whole / step) }, (_, index) => ({
+    place: (index * step) / whole,
+    word: tickWord(index * step),
+  }))
+}
+
+const tickWord = (ms: number) =>
+  ms === 0
+    ? '0'
+    : span(ms)
+        .replace('.0 s', ' s')
+        .replace(/ 0 (s|min|h)$/, '')
+
 /** The most that waiting may take of the width, as a multiple of the work. */
 const WAIT_SHARE = 0.4
-const TICKS = 4
+const TICKS = 5
 
 /** Time from left to right; a wait that would leave no room for the work is drawn short. */
 export function scaleOf(bars: readonly Bar[]): Scale {
@@ -150,13 +169,9 @@ export function scaleOf(bars: readonly Bar[]): Scale {
     return place
   }
   const whole = moved(to)
-  const ticks = Array.from({ length: TICKS }, (_, index) => {
-    const place = index / TICKS
-    return { place, word: shrink === 1 ? span(place * (to - from)) : '' }
-  })
   return {
     place: (instant) => Math.max(0, Math.min(1, moved(instant) / whole)),
-    ticks,
+    ticks: shrink === 1 ? ticksOf(to - from) : [],
     cut: new Set(shrink === 1 ? [] : waits.map(({ key }) => key)),
   }
 }

@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 
 import type { Approval } from '../api/shapes.ts'
-import { brief, shortId } from '../look/words.ts'
-import { Bytes } from '../parts/bytes.tsx'
+import { brief, shortId, visible } from '../look/words.ts'
+import { Arguments } from '../parts/arguments.tsx'
 import { Decide } from '../parts/decide.tsx'
 import { Desk, nextOpen, useWasRead } from '../parts/desk.tsx'
 import { Trouble, Waiting } from '../parts/page.tsx'
@@ -85,9 +85,9 @@ const Row = ({ approval }: { readonly approval: Approval }) => (
         <Ago at={approval.askedAt} />
       </span>
     </span>
-    <span class="mt-0.5 block truncate font-mono text-sm font-semibold">{approval.tool}</span>
+    <span class="mt-0.5 block truncate font-mono text-sm font-semibold">{visible(approval.tool)}</span>
     <span class="text-quiet block truncate text-xs">
-      {approval.agent} · {brief(approval.input)}
+      {visible(approval.agent)} · {brief(approval.input)}
     </span>
   </>
 )
@@ -136,12 +136,12 @@ function Matter({ approval, onDecided }: { readonly approval: Approval; readonly
     <article class="mx-auto grid max-w-3xl gap-4" data-approval={approval.id} data-state={approval.state}>
       <header>
         <p class="text-quiet text-sm">
-          <strong class="text-ink">{approval.agent}</strong> wants to {approval.effect === 'write' ? 'write' : 'read'}{' '}
-          with
+          <strong class="text-ink">{visible(approval.agent)}</strong> wants to{' '}
+          {approval.effect === 'write' ? 'write' : 'read'} with
         </p>
-        <h2 class="mt-0.5 font-mono text-lg font-semibold">{approval.tool}</h2>
+        <h2 class="mt-0.5 font-mono text-lg font-semibold">{visible(approval.tool)}</h2>
       </header>
-      <Bytes value={approval.shown} label="Exactly what would run" />
+      <Arguments shown={approval.shown} />
       {approval.modelSaid !== undefined && (
         <blockquote class="border-line border-l-2 pl-3">
           <p class="text-quiet text-xs">The model said, which is its word and nothing more</p>
@@ -165,14 +165,22 @@ function Matter({ approval, onDecided }: { readonly approval: Approval; readonly
           <div class="flex flex-wrap items-center gap-2">
             <Decide approval={approval} keys note={note} onDecided={onDecided} />
             {always !== undefined && (
-              <button type="button" class="button ml-auto" onClick={() => void press('always')()} title={always}>
+              <button
+                type="button"
+                class="button ml-auto"
+                onClick={() => void press('always')()}
+                title={visible(always)}
+              >
                 Always allow
               </button>
             )}
           </div>
           {always !== undefined && (
             <p class="text-quiet text-xs">
-              Always would add the rule: <span class="font-mono">{always}</span>
+              Always would add the rule:{' '}
+              <span class="font-mono">
+                <Seen text={always} />
+              </span>
             </p>
           )}
         </div>
@@ -191,7 +199,7 @@ const AskedFacts = ({ approval }: { readonly approval: Approval }) => (
     <Fact name="Expires">
       <Ago at={approval.expiresAt} />
     </Fact>
-    <Fact name="Because">{approval.askedBy}</Fact>
+    <Fact name="Because">{visible(approval.askedBy)}</Fact>
     <Fact name="Run">
       <a class="link" href={`/runs/${approval.runId}`} title={approval.runId}>
         <Id id={shortId(approval.runId)} />

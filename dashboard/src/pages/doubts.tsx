@@ -1,7 +1,7 @@
 import { useRef, useState } from 'preact/hooks'
 
 import type { Doubt } from '../api/shapes.ts'
-import { brief, many, shortId } from '../look/words.ts'
+import { brief, many, shortId, visible } from '../look/words.ts'
 import { Bytes } from '../parts/bytes.tsx'
 import { Desk, nextOpen, useWasRead } from '../parts/desk.tsx'
 import { Trouble } from '../parts/page.tsx'
@@ -69,9 +69,9 @@ const Row = ({ doubt }: { readonly doubt: Doubt }) => (
         <Ago at={doubt.startedAt ?? doubt.createdAt} />
       </span>
     </span>
-    <span class="mt-0.5 block truncate font-mono text-sm font-semibold">{doubt.tool}</span>
+    <span class="mt-0.5 block truncate font-mono text-sm font-semibold">{visible(doubt.tool)}</span>
     <span class="text-quiet block truncate text-xs">
-      {doubt.agent} · {brief(doubt.input)}
+      {visible(doubt.agent)} · {brief(doubt.input)}
     </span>
   </>
 )
@@ -118,9 +118,9 @@ function Matter({ doubt, onSettled }: { readonly doubt: Doubt; readonly onSettle
     <article class="mx-auto grid max-w-3xl gap-4" data-doubt={doubt.id} data-state={doubt.state}>
       <header>
         <p class="text-quiet text-sm">
-          <strong class="text-ink">{doubt.agent}</strong> started this, and it was cut off. Did it happen?
+          <strong class="text-ink">{visible(doubt.agent)}</strong> started this, and it was cut off. Did it happen?
         </p>
-        <h2 class="mt-0.5 font-mono text-lg font-semibold">{doubt.tool}</h2>
+        <h2 class="mt-0.5 font-mono text-lg font-semibold">{visible(doubt.tool)}</h2>
       </header>
       <Bytes value={doubt.input} label="Exactly what was started" />
       <Bytes
@@ -166,7 +166,7 @@ function Matter({ doubt, onSettled }: { readonly doubt: Doubt; readonly onSettle
       ) : (
         <p class="flex min-h-10 items-center gap-3">
           <State state={decided.value.get(doubt.id) ?? doubt.state} />
-          <span class="text-quiet">{doubt.settledBy ?? doubt.givenUp ?? ''}</span>
+          <span class="text-quiet">{visible(doubt.settledBy ?? doubt.givenUp ?? '')}</span>
         </p>
       )}
     </article>
@@ -177,7 +177,7 @@ const Facts = ({ doubt }: { readonly doubt: Doubt }) => (
   <dl class="grid grid-cols-2 gap-3 sm:grid-cols-4">
     <Fact name="Started">{doubt.startedAt === undefined ? 'not known' : <Ago at={doubt.startedAt} />}</Fact>
     <Fact name="Tried">{many(doubt.tries, 'time')}</Fact>
-    {doubt.allowedBy !== undefined && <Fact name="Allowed by">{doubt.allowedBy.by}</Fact>}
+    {doubt.allowedBy !== undefined && <Fact name="Allowed by">{visible(doubt.allowedBy.by)}</Fact>}
     <Fact name="Run">
       <a class="link" href={`/runs/${doubt.runId}`} title={doubt.runId}>
         <Id id={shortId(doubt.runId)} />

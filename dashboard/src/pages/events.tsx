@@ -1,5 +1,5 @@
 import type { Event } from '../api/shapes.ts'
-import { asText, brief, shortId } from '../look/words.ts'
+import { asText, brief, shortId, visible } from '../look/words.ts'
 import { Bytes } from '../parts/bytes.tsx'
 import { Choice, List } from '../parts/list.tsx'
 import { PageFrame, Trouble, Waiting } from '../parts/page.tsx'
@@ -47,6 +47,7 @@ function Log() {
         heights={[33, 53]}
         id={(event) => String(event.seq)}
         href={(event) => `/events/${event.seq}`}
+        head={HEAD}
         row={(event) => <Row event={event} />}
         empty={<Empty title="Nothing has happened yet" />}
       />
@@ -54,12 +55,24 @@ function Log() {
   )
 }
 
+const COLUMNS =
+  'grid h-full items-center gap-x-4 px-4 text-sm md:px-6 grid-cols-[3.5rem_1fr_auto] md:grid-cols-[4.5rem_12rem_9rem_minmax(0,1fr)_5.5rem]'
+
+const HEAD = (
+  <div class={`${COLUMNS} text-xs`}>
+    <span>Number</span>
+    <span>Type</span>
+    <span>About</span>
+    <span>Data</span>
+  </div>
+)
+
 const Row = ({ event }: { readonly event: Event }) => (
-  <div class="grid h-full grid-cols-[4rem_1fr_auto] items-center gap-x-4 px-4 text-sm md:grid-cols-[4.5rem_12rem_9rem_minmax(0,1fr)_5.5rem] md:px-6">
+  <div class={`${COLUMNS} max-md:content-center`}>
     <span class="text-quiet font-mono text-xs">{event.seq}</span>
-    <span class="truncate font-medium">{event.type}</span>
+    <span class="truncate font-medium">{visible(event.type)}</span>
     <span class="text-quiet truncate font-mono text-xs max-md:hidden">
-      {shortId(event.runId ?? event.threadId ?? '')}
+      {visible(shortId(event.runId ?? event.threadId ?? ''))}
     </span>
     <span class="text-quiet truncate font-mono text-xs max-md:col-span-3 max-md:row-start-2">{brief(event.data)}</span>
     <span class="text-quiet text-right max-md:col-start-3 max-md:row-start-1">

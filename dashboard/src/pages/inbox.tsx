@@ -1,6 +1,6 @@
 import { call } from '../api/client.ts'
 import type { Message } from '../api/shapes.ts'
-import { asText, brief, shortId } from '../look/words.ts'
+import { asText, brief, shortId, visible } from '../look/words.ts'
 import { Bytes } from '../parts/bytes.tsx'
 import { Choice, List } from '../parts/list.tsx'
 import { PageFrame, Trouble, Waiting } from '../parts/page.tsx'
@@ -33,6 +33,7 @@ function Letters() {
         label="Messages"
         id={(message) => message.id}
         href={(message) => `/inbox/${message.id}`}
+        head={HEAD}
         row={(message) => <Row message={message} />}
         empty={
           chosen === '' ? (
@@ -50,16 +51,32 @@ function Letters() {
 
 const textOf = ({ body }: Message): string => brief(typeof body['text'] === 'string' ? body['text'] : body)
 
+const COLUMNS =
+  'grid h-full items-center gap-x-4 px-4 md:px-6 grid-cols-[1fr_auto] md:grid-cols-[9rem_7rem_minmax(0,1fr)_12rem_9rem_5.5rem]'
+
+const HEAD = (
+  <div class={COLUMNS}>
+    <span>State</span>
+    <span>Kind</span>
+    <span>What it says</span>
+    <span>Why</span>
+    <span>To</span>
+  </div>
+)
+
 const Row = ({ message }: { readonly message: Message }) => (
-  <div class="grid h-full grid-cols-[8.5rem_1fr_auto] items-center gap-x-4 px-4 md:grid-cols-[9rem_6rem_10rem_minmax(0,1fr)_minmax(0,14rem)_5.5rem] md:px-6">
-    <State state={message.state} />
-    <span class="text-quiet truncate max-md:hidden">{message.kind}</span>
-    <span class="truncate font-mono text-xs" title={message.threadId}>
-      {shortId(message.threadId)}
+  <div class={`${COLUMNS} max-md:content-center`}>
+    <span class="flex min-w-0 gap-3">
+      <State state={message.state} />
+      <span class="text-quiet truncate text-sm md:hidden">{message.reason ?? message.kind}</span>
     </span>
-    <span class="truncate max-md:col-span-3 max-md:row-start-2">{textOf(message)}</span>
-    <span class="text-quiet truncate max-md:hidden">{message.reason ?? ''}</span>
-    <span class="text-quiet text-right text-sm">
+    <span class="text-quiet truncate max-md:hidden">{message.kind}</span>
+    <span class="truncate max-md:col-span-2 max-md:row-start-2">{textOf(message)}</span>
+    <span class="text-quiet truncate max-md:hidden">{visible(message.reason ?? '')}</span>
+    <span class="text-quiet truncate font-mono text-xs max-md:hidden" title={visible(message.threadId)}>
+      {visible(shortId(message.threadId))}
+    </span>
+    <span class="text-quiet text-right text-sm max-md:col-start-2 max-md:row-start-1">
       <Ago at={message.createdAt} />
     </span>
   </div>
@@ -90,17 +107,17 @@ function Letter({ id }: { readonly id: string }) {
         <dl class="grid grid-cols-2 gap-3 sm:grid-cols-4">
           <Fact name="To">
             <a class="link" href={`/threads/${message.threadId}`}>
-              <Id id={message.threadId} />
+              <Id id={visible(message.threadId)} />
             </a>
           </Fact>
-          <Fact name="From">{message.from ?? 'a person'}</Fact>
+          <Fact name="From">{visible(message.from ?? 'a person')}</Fact>
           <Fact name="Sent">
             <Ago at={message.createdAt} />
           </Fact>
           <Fact name="Attempts">{message.attempts}</Fact>
           <Fact name="Key">
-            <span class="font-mono text-xs" title={message.key}>
-              {message.key}
+            <span class="font-mono text-xs" title={visible(message.key)}>
+              {visible(message.key)}
             </span>
           </Fact>
           {message.consumedByRun !== undefined && (

@@ -1,6 +1,6 @@
 import { PageFrame, Section, Trouble, Waiting } from '../parts/page.tsx'
 import { Ago, Mark } from '../parts/small.tsx'
-import { many } from '../look/words.ts'
+import { many, visible } from '../look/words.ts'
 import { now } from '../state/clock.ts'
 import { useResource } from '../state/resource.ts'
 
@@ -23,8 +23,8 @@ export function Quotas() {
               {quotas.data.value.items.map(({ quota, blockedUntil, reason }) => (
                 <li key={quota} class="row-line flex min-h-10 items-center gap-3 px-3 last:border-0">
                   <Mark state={Date.parse(blockedUntil) > now.value ? 'pending' : 'queued'} />
-                  <span class="font-mono text-sm font-semibold">{quota}</span>
-                  <span class="text-quiet min-w-0 flex-1 truncate">{reason}</span>
+                  <span class="font-mono text-sm font-semibold">{visible(quota)}</span>
+                  <span class="text-quiet min-w-0 flex-1 truncate">{visible(reason)}</span>
                   {Date.parse(blockedUntil) > now.value ? (
                     <span>
                       again <Ago at={blockedUntil} />

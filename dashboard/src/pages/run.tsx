@@ -4,7 +4,7 @@ import { call } from '../api/client.ts'
 import type { Statement, Step, WholeRun } from '../api/shapes.ts'
 import { isActive, shownState } from '../look/states.ts'
 import { timelineOf } from '../look/timeline.ts'
-import { count, money, shortId } from '../look/words.ts'
+import { count, money, shortId, visible } from '../look/words.ts'
 import { ActionCard } from '../parts/action-card.tsx'
 import { Bytes } from '../parts/bytes.tsx'
 import { PageFrame, Section, Trouble, Waiting } from '../parts/page.tsx'
@@ -32,7 +32,7 @@ export function RunPage({ id }: { readonly id: string }) {
     )
   const title = (
     <span class="flex min-w-0 items-center gap-3">
-      <span class="truncate">{run.request.kind === 'agent' ? run.agent : subject(run)}</span>
+      <span class="truncate">{run.request.kind === 'agent' ? visible(run.agent) : subject(run)}</span>
       <State state={shownState(run)} note={run.state === 'parked' ? run.parkedFor : run.code} />
     </span>
   )
@@ -67,10 +67,10 @@ function Cancel({ run }: { readonly run: WholeRun }) {
 
 const Summary = ({ run }: { readonly run: WholeRun }) => (
   <dl class="mb-6 grid grid-cols-2 gap-x-6 gap-y-3 sm:grid-cols-4 lg:grid-cols-7">
-    <Fact name="Agent">{run.agent}</Fact>
+    <Fact name="Agent">{visible(run.agent)}</Fact>
     <Fact name="Thread">
-      <a class="link" href={`/threads/${run.threadId}`} title={run.threadId}>
-        <Id id={shortId(run.threadId)} />
+      <a class="link" href={`/threads/${run.threadId}`} title={visible(run.threadId)}>
+        <Id id={visible(shortId(run.threadId))} />
       </a>
     </Fact>
     <Fact name="Began">
@@ -93,8 +93,8 @@ function Outcome({ run }: { readonly run: WholeRun }) {
     <div class="mb-6 grid gap-3">
       {cancel !== undefined && (
         <p>
-          Cancelled by {cancel.by}
-          {cancel.reason === undefined ? '' : `: ${cancel.reason}`}
+          Cancelled by {visible(cancel.by)}
+          {cancel.reason === undefined ? '' : visible(`: ${cancel.reason}`)}
         </p>
       )}
       {error !== undefined && (
@@ -218,7 +218,8 @@ function Effects({ statement: { effects, withoutEffect, children } }: { readonly
         <li key={runId} class="row-line last:border-0">
           <a class="hover:bg-hover flex h-9 items-center gap-2 px-3" href={`/runs/${runId}`}>
             <Mark state={state} />
-            {agent} <span class="text-quiet">{`${done} effects, ${inDoubt} in doubt, in a run that it started`}</span>
+            {visible(agent)}{' '}
+            <span class="text-quiet">{`${done} effects, ${inDoubt} in doubt, in a run that it started`}</span>
           </a>
         </li>
       ))}
@@ -236,12 +237,12 @@ interface EffectProps {
 const EffectLine = ({ state, tool, input, note }: EffectProps) => (
   <li class="row-line flex min-h-9 items-center gap-2 px-3 last:border-0">
     <Mark state={state} />
-    <span class="shrink-0 font-mono text-sm font-semibold">{tool}</span>
+    <span class="shrink-0 font-mono text-sm font-semibold">{visible(tool)}</span>
     <span class="text-quiet min-w-0 flex-1 truncate font-mono text-xs">
       <Seen text={JSON.stringify(input)} />
     </span>
-    <span class="text-quiet max-w-[40%] truncate text-xs max-md:hidden" title={note}>
-      {note}
+    <span class="text-quiet max-w-[40%] truncate text-xs max-md:hidden" title={visible(note)}>
+      {visible(note)}
     </span>
     <State state={state} />
   </li>

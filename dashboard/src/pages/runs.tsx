@@ -42,14 +42,18 @@ export function Runs() {
     { id: ({ id }) => id, wakes: ['run.'], patch: heard },
   )
   return (
-    <PageFrame title="Runs" filled side={<Choice name="state" label="State" options={FILTERS} value={state} />}>
+    <PageFrame
+      title={agent === undefined ? 'Runs' : `Runs of ${visible(agent)}`}
+      filled
+      side={<Choice name="state" label="State" options={FILTERS} value={state} />}
+    >
       <List
         pages={pages}
         label="Runs"
         id={(run) => run.id}
         href={(run) => `/runs/${run.id}`}
         row={(run) => <RunRow run={run} />}
-        head={agent !== undefined && <span>of {agent}</span>}
+        head={HEAD}
         empty={
           <Empty title={state === '' ? 'No runs yet' : 'No such runs'}>
             A run is one execution: a turn of an agent, or a command started with{' '}
@@ -61,23 +65,54 @@ export function Runs() {
   )
 }
 
-const result = (run: Run) =>
-  run.error ?? (run.state === 'parked' ? run.parkedFor : run.result === undefined ? '' : brief(run.result, 120))
+interface Printed {
+  readonly exitCode?: number | null
+  readonly stdout?: { readonly head?: string }
+}
+
+/** How it stands, in one line: what it waits for, why it failed, what came of it. */
+function outcome(run: Run): string {
+  if (run.error !== undefined) return visible(run.error)
+  if (run.state === 'parked') return `waits for ${visible(run.parkedFor ?? 'something')}`
+  if (run.result === undefined) return ''
+  if (run.request.kind !== 'command') return brief(run.result, 160)
+  const { stdout } = run.result as Printed
+  return brief(stdout?.head ?? '', 160)
+}
+
+const COLUMNS =
+  'grid h-full items-center gap-x-4 px-4 md:px-6 grid-cols-[1fr_auto] md:grid-cols-[8rem_8rem_minmax(0,1fr)_7rem_6rem_4.5rem_5.5rem]'
+
+const HEAD = (
+  <div class={COLUMNS}>
+    <span>State</span>
+    <span>Agent</span>
+    <span>What</span>
+    <span>Run</span>
+    <span class="text-right">Took</span>
+    <span class="text-right">Cost</span>
+  </div>
+)
 
 export const RunRow = ({ run }: { readonly run: Run }) => (
-  <div class="grid h-full grid-cols-[7.5rem_1fr_auto] items-center gap-x-4 px-4 md:grid-cols-[8rem_7rem_minmax(0,3fr)_minmax(0,2fr)_5.5rem_4rem_5.5rem] md:px-6">
-    <State state={shownState(run)} />
-    <span class="truncate font-medium max-md:hidden">{run.agent}</span>
-    <span class="truncate" title={run.id}>
-      <span class="md:hidden font-medium">{run.agent} · </span>
-      {subject(run)} <span class="text-quiet font-mono text-xs">{shortId(run.id)}</span>
+  <div class={`${COLUMNS} max-md:content-center`}>
+    <span class="flex min-w-0 gap-3">
+      <State state={shownState(run)} />
+      <span class="truncate font-medium md:hidden">{visible(run.agent)}</span>
     </span>
-    <span class="text-quiet truncate max-md:col-span-2 max-md:row-start-2 max-md:text-sm">{result(run)}</span>
+    <span class="truncate font-medium max-md:hidden">{visible(run.agent)}</span>
+    <span class="min-w-0 truncate max-md:col-span-2 max-md:row-start-2">
+      {run.request.kind === 'command' && <span class="font-mono text-sm">{subject(run)} </span>}
+      <span class="text-quiet">{outcome(run)}</span>
+    </span>
+    <span class="text-quiet truncate font-mono text-xs max-md:hidden" title={run.id}>
+      {shortId(run.id)}
+    </span>
     <span class="text-right max-md:hidden">
       <Lasted from={run.startedAt} to={run.endedAt} />
     </span>
     <span class="text-quiet text-right max-md:hidden">{money(run.usage.costUsd)}</span>
-    <span class="text-quiet text-right text-sm max-md:col-start-3 max-md:row-start-1">
+    <span class="text-quiet text-right text-sm max-md:col-start-2 max-md:row-start-1">
       <Ago at={run.createdAt} />
     </span>
   </div>

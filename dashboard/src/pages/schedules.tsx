@@ -65,7 +65,7 @@ function target({ target: { kind, ...rest } }: Schedule): string {
   const { argv, text, agent, threadId, url } = rest as Readonly<Record<string, unknown>>
   if (kind === 'command') return visible((argv as readonly string[]).join(' '))
   if (kind === 'agent') return `${String(agent)}: ${brief(text)}`
-  return kind === 'webhook' ? String(url) : `to ${String(threadId)}: ${brief(text)}`
+  return kind === 'webhook' ? String(url) : visible(`to ${String(threadId)}: ${brief(text)}`)
 }
 
 function Row({ schedule, open }: { readonly schedule: Schedule; readonly open: boolean }) {
@@ -76,7 +76,7 @@ function Row({ schedule, open }: { readonly schedule: Schedule; readonly open: b
         <summary class="hover:bg-hover grid min-h-12 grid-cols-[6rem_1fr_auto] items-center gap-x-4 px-3 py-1.5 md:grid-cols-[6.5rem_minmax(0,12rem)_minmax(0,1fr)_6rem_auto]">
           <State state={schedule.state} />
           <span class="truncate font-medium">
-            {schedule.name}
+            {visible(schedule.name)}
             <span class="text-quiet block truncate text-xs font-normal">{schedule.when}</span>
           </span>
           <span class="text-quiet truncate font-mono text-xs max-md:hidden">{target(schedule)}</span>
@@ -86,7 +86,7 @@ function Row({ schedule, open }: { readonly schedule: Schedule; readonly open: b
           <Buttons schedule={schedule} />
         </summary>
         <div class="border-line bg-sunken border-t px-3 py-3">
-          {schedule.reason !== undefined && <p class="text-warn mb-2">{schedule.reason}</p>}
+          {schedule.reason !== undefined && <p class="text-warn mb-2">{visible(schedule.reason)}</p>}
           {schedule.why !== undefined && <p class="text-quiet mb-2">Why: {visible(schedule.why)}</p>}
           <p class="mb-2 font-mono text-xs break-words md:hidden">{target(schedule)}</p>
           <History own={own} schedule={schedule} />
@@ -125,7 +125,7 @@ function History({ own, schedule }: { readonly own: readonly Occurrence[]; reado
           <li key={each.dueAt} class="flex min-h-6 items-center gap-3 text-sm">
             <State state={each.state} />
             <Ago at={each.dueAt} class="text-quiet" />
-            {each.reason !== undefined && <span class="text-quiet min-w-0 truncate">{each.reason}</span>}
+            {each.reason !== undefined && <span class="text-quiet min-w-0 truncate">{visible(each.reason)}</span>}
             {each.attempts > 1 && <span class="text-quiet">{many(each.attempts, 'try', 'tries')}</span>}
             {each.runId !== undefined && (
               <a class="link ml-auto" href={`/runs/${each.runId}`}>
@@ -166,7 +166,7 @@ function Calendar({
     '[': ['a week back', () => (offset.value -= 1)],
     ']': ['a week on', () => (offset.value += 1)],
   })
-  const names = new Map(all.map(({ id, name }) => [id, name]))
+  const names = new Map(all.map(({ id, name }) => [id, visible(name)]))
   const days = daysAround(now.value, offset.value, all, past)
   const side = (
     <span class="flex gap-1">

@@ -4,6 +4,7 @@ import { TokensPanel } from '../parts/settings-tokens.tsx'
 import { PageFrame, Section } from '../parts/page.tsx'
 import { Fact } from '../parts/small.tsx'
 import { call } from '../api/client.ts'
+import { visible } from '../look/words.ts'
 import { useResource } from '../state/resource.ts'
 import { caller, may, signOut } from '../state/session.ts'
 
@@ -34,7 +35,7 @@ function You() {
   return (
     <Section title="This daemon" side={side}>
       <dl class="panel grid grid-cols-2 gap-4 p-4 sm:grid-cols-4">
-        <Fact name="You are">{caller.value?.by ?? ''}</Fact>
+        <Fact name="You are">{visible(caller.value?.by ?? '')}</Fact>
         <Fact name="You may">{caller.value?.scopes.join(', ') ?? ''}</Fact>
         <Fact name="Store">{status?.engine ?? '…'}</Fact>
         <Fact name="Home">

@@ -24,7 +24,7 @@ export function SignIn() {
         <h1 class="mb-1">Sign in to Holdfast</h1>
         <p class="text-quiet mb-4">
           <code class="font-mono">holdfast up</code> prints an address that signs you in. For another browser,{' '}
-          <code class="font-mono">holdfast sign-in</code> prints a new code.
+          <code class="font-mono">holdfast token code</code> prints a new code.
         </p>
         <label class="mb-1 block font-medium" for="secret">
           Code or token

@@ -5,7 +5,7 @@ import type { Run, WholeThread } from '../api/shapes.ts'
 import { conversationOf } from '../look/conversation.ts'
 import type { Said1 } from '../look/conversation.ts'
 import { isActive, shownState } from '../look/states.ts'
-import { money, shortId } from '../look/words.ts'
+import { money, shortId, visible } from '../look/words.ts'
 import { ActionCard } from '../parts/action-card.tsx'
 import { Composer } from '../parts/composer.tsx'
 import { PageFrame, Trouble, Waiting } from '../parts/page.tsx'
@@ -31,7 +31,7 @@ export function ThreadPage({ id }: { readonly id: string }) {
   const state = thread.state === 'open' ? (thread.run?.state ?? 'idle') : thread.state
   const title = (
     <span class="flex items-center gap-3">
-      <span class="truncate">{thread.agent}</span>
+      <span class="truncate">{visible(thread.agent)}</span>
       <State state={state} />
     </span>
   )
@@ -43,7 +43,7 @@ export function ThreadPage({ id }: { readonly id: string }) {
           {may('operate') && (
             <Composer
               to={{ threadId: id }}
-              placeholder={`Message to ${thread.agent}`}
+              placeholder={`Message to ${visible(thread.agent)}`}
               disabled={thread.state === 'removed'}
               onSent={() => refreshNow('threads.show')}
             />
@@ -153,11 +153,11 @@ function Item({ item }: { readonly item: Said1 }) {
 
 const UserSaid = ({ text, note, from }: Extract<Said1, { kind: 'user' }>) => (
   <div class="user ml-auto w-fit max-w-[85%]">
-    {from !== undefined && <p class="text-quiet mb-0.5 text-right text-xs">{from}</p>}
+    {from !== undefined && <p class="text-quiet mb-0.5 text-right text-xs">{visible(from)}</p>}
     <div class="bg-accent-soft rounded-xl rounded-br-sm px-3.5 py-2">
       <Words text={text} />
     </div>
-    {note !== undefined && <p class="text-quiet mt-0.5 text-right text-xs">{note}</p>}
+    {note !== undefined && <p class="text-quiet mt-0.5 text-right text-xs">{visible(note)}</p>}
   </div>
 )
 
@@ -177,8 +177,8 @@ function RunLine({ run }: { readonly run: Run }) {
     >
       <State state={shownState(run)} note={note} />
       {run.error !== undefined && (
-        <span class="text-bad min-w-0 truncate" title={run.error}>
-          {run.error}
+        <span class="text-bad min-w-0 truncate" title={visible(run.error)}>
+          {visible(run.error)}
         </span>
       )}
       <span class="ml-auto flex shrink-0 items-center gap-3">

@@ -27,6 +27,7 @@ export function Threads() {
         label="Threads"
         id={(thread) => thread.id}
         href={(thread) => `/threads/${thread.id}`}
+        head={HEAD}
         row={(thread) => <ThreadRow thread={thread} />}
         empty={<Empty title="No threads yet">A thread is one conversation with an agent. Press n to begin one.</Empty>}
       />
@@ -36,19 +37,37 @@ export function Threads() {
 
 const stateOf = ({ state, run }: ListedThread) => (state === 'open' ? (run?.state ?? 'idle') : state)
 
+const COLUMNS =
+  'grid h-full items-center gap-x-4 px-4 md:px-6 grid-cols-[1fr_auto] md:grid-cols-[8rem_8rem_minmax(0,1fr)_8rem_7rem_5.5rem]'
+
+const HEAD = (
+  <div class={COLUMNS}>
+    <span>State</span>
+    <span>Agent</span>
+    <span>Began with</span>
+    <span>Inbox</span>
+    <span>Thread</span>
+  </div>
+)
+
+const inboxOf = ({ pending, parentId }: ListedThread) =>
+  pending > 0 ? `${pending} waiting` : parentId === undefined ? '' : 'a child'
+
 const ThreadRow = ({ thread }: { readonly thread: ListedThread }) => (
-  <div class="grid h-full grid-cols-[7.5rem_1fr_auto] items-center gap-x-4 px-4 md:grid-cols-[8rem_7rem_minmax(0,1fr)_8rem_5.5rem] md:px-6">
-    <State state={stateOf(thread)} />
-    <span class="truncate font-medium max-md:order-last max-md:hidden">{thread.agent}</span>
-    <span class="truncate max-md:col-span-3 max-md:row-start-2">
-      {visible((thread.preview ?? '').replaceAll(/\s+/g, ' ')) || <span class="text-quiet">nothing said yet</span>}{' '}
-      <span class="text-quiet font-mono text-xs">{shortId(thread.id)}</span>
+  <div class={`${COLUMNS} max-md:content-center`}>
+    <span class="flex min-w-0 gap-3">
+      <State state={stateOf(thread)} />
+      <span class="truncate font-medium md:hidden">{visible(thread.agent)}</span>
     </span>
-    <span class="text-quiet truncate text-sm max-md:font-medium">
-      <span class="text-ink md:hidden">{thread.agent} </span>
-      {thread.pending > 0 ? `${thread.pending} in the inbox` : thread.parentId === undefined ? '' : 'a child'}
+    <span class="truncate font-medium max-md:hidden">{visible(thread.agent)}</span>
+    <span class="truncate max-md:col-span-2 max-md:row-start-2">
+      {visible((thread.preview ?? '').replaceAll(/\s+/g, ' ')) || <span class="text-quiet">nothing said yet</span>}
     </span>
-    <span class="text-quiet text-right text-sm">
+    <span class="text-quiet truncate text-sm max-md:hidden">{inboxOf(thread)}</span>
+    <span class="text-quiet truncate font-mono text-xs max-md:hidden" title={visible(thread.id)}>
+      {visible(shortId(thread.id))}
+    </span>
+    <span class="text-quiet text-right text-sm max-md:col-start-2 max-md:row-start-1">
       <Ago at={thread.createdAt} />
     </span>
   </div>

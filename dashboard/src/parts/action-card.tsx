@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 
 import type { Action } from '../api/shapes.ts'
-import { brief, shortId } from '../look/words.ts'
+import { brief, shortId, visible } from '../look/words.ts'
 import { useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
 import { Bytes } from './bytes.tsx'
@@ -23,7 +23,7 @@ export function ActionCard({ action, open = false }: { readonly action: Action; 
     >
       <summary class="hover:bg-hover flex min-h-9 items-center gap-2 px-3">
         <Mark state={stateOf(action)} />
-        <span class="tool shrink-0 font-mono text-sm font-semibold">{action.tool}</span>
+        <span class="tool shrink-0 font-mono text-sm font-semibold">{visible(action.tool)}</span>
         <span class="text-quiet min-w-0 flex-1 truncate font-mono text-xs">{brief(action.input)}</span>
         <span class="text-quiet shrink-0 text-xs max-md:hidden">
           {action.startedAt !== undefined && <Lasted from={action.startedAt} to={action.settledAt} />}
@@ -53,11 +53,11 @@ function Facts({ action }: { readonly action: Action }) {
   const { decision, settledBy, repeatOf, replacedBy, again } = action
   const facts: readonly (readonly [string, ComponentChildren] | false)[] = [
     ['Effect', action.effect === 'write' ? 'writes' : 'reads only'],
-    decision !== undefined && ['Decided', `${decision.kind} by ${decision.by}, via ${decision.via}`],
-    settledBy !== undefined && ['Settled by', settledBy],
+    decision !== undefined && ['Decided', visible(`${decision.kind} by ${decision.by}, via ${decision.via}`)],
+    settledBy !== undefined && ['Settled by', visible(settledBy)],
     repeatOf !== undefined && ['Answered from', <Id key="of" id={repeatOf} />],
     replacedBy !== undefined && ['Changed into', <Id key="by" id={replacedBy} />],
-    again !== undefined && ['May be done again', again],
+    again !== undefined && ['May be done again', visible(again)],
     action.startedAt !== undefined && ['Started', <Ago key="at" at={action.startedAt} />],
     action.startedAt !== undefined && ['Took', <Lasted key="took" from={action.startedAt} to={action.settledAt} />],
     [

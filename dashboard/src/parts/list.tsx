@@ -29,9 +29,11 @@ export function List<T>({ pages, head, ...rows }: Props<T>) {
   return (
     <>
       <Trouble problem={pages.problem.value} />
-      <div class="row-line bg-sunken text-quiet flex h-8 shrink-0 items-center gap-3 px-4 text-xs md:px-6">
-        {head}
-        <span class="ml-auto flex items-center gap-3" role="status">
+      <div class="row-line bg-sunken text-quiet relative h-8 shrink-0 text-xs">
+        <div class="h-full max-md:hidden" aria-hidden="true">
+          {head}
+        </div>
+        <span class="bg-sunken absolute inset-y-0 right-4 flex items-center gap-3 pl-3 md:right-6" role="status">
           {pages.fresh.value > 0 && (
             <button type="button" class="text-accent font-semibold" onClick={() => pages.release()}>
               {many(pages.fresh.value, 'new one')}: show
@@ -59,13 +61,13 @@ export function Choice({
   readonly value: string
 }) {
   return (
-    <div role="group" aria-label={label} class="flex flex-wrap gap-1">
+    <div role="group" aria-label={label} class="flex gap-1 overflow-x-auto">
       {options.map(([each, word]) => (
         <button
           key={each}
           type="button"
           aria-pressed={each === value}
-          class={`h-7 rounded-md px-2.5 text-sm ${each === value ? 'bg-accent-soft text-accent font-semibold' : 'text-quiet hover:bg-hover hover:text-ink'}`}
+          class={`h-7 shrink-0 rounded-md px-2.5 text-sm ${each === value ? 'bg-accent-soft text-accent font-semibold' : 'text-quiet hover:bg-hover hover:text-ink'}`}
           onClick={() => setQuery(name, each)}
         >
           {word}

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 
 import type { Problem } from '../api/client.ts'
+import { visible } from '../look/words.ts'
 import { Icon } from './icon.tsx'
 
 interface Props {
@@ -23,7 +24,7 @@ export function PageFrame({ title, up, side, children, filled = false }: Props) 
           </a>
         )}
         <h1 class="min-w-0 truncate">{title}</h1>
-        <div class="ml-auto flex min-w-0 items-center gap-2">{side}</div>
+        <div class="flex min-w-0 items-center gap-2 md:ml-auto">{side}</div>
       </header>
       <div class={filled ? 'flex min-h-0 flex-1 flex-col' : 'flex-1 px-4 py-5 md:px-6'}>{children}</div>
     </div>
@@ -54,7 +55,7 @@ export function Trouble({ problem }: { readonly problem: Problem | undefined }) 
   return (
     <div role="alert" class="border-bad bg-bad-soft m-4 rounded-md border px-3 py-2">
       <strong class="text-bad">{problem.code.startsWith('not-found/') ? 'Not here' : 'This could not be read'}:</strong>{' '}
-      {problem.message}
+      {visible(problem.message)}
       {problem.remedy !== undefined && <span class="text-quiet"> · {problem.remedy}</span>}
     </div>
   )

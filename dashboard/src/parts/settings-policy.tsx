@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import { asProblem, call } from '../api/client.ts'
 import type { Answer } from '../api/client.ts'
 import type { Rule } from '../api/shapes.ts'
+import { visible } from '../look/words.ts'
 import { refreshNow, useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
 import { attempt } from '../state/toast.ts'
@@ -35,7 +36,7 @@ export function PolicyPanel() {
       {problems.length > 0 && (
         <ul class="border-warn bg-warn-soft mt-3 rounded-md border px-3 py-2" aria-label="What the checker says">
           {problems.map(({ text }) => (
-            <li key={text}>{text}</li>
+            <li key={text}>{visible(text)}</li>
           ))}
         </ul>
       )}
@@ -62,9 +63,10 @@ function RuleRow({ rule: { id, rule, words, madeBy, madeAt } }: { readonly rule:
   return (
     <li class="row-line flex min-h-10 items-center gap-3 px-3">
       <Mark state={MARKS[rule.decision]} />
-      <span class="min-w-0 flex-1 font-mono text-sm break-words">{words}</span>
+      <span class="min-w-0 flex-1 font-mono text-sm break-words">{visible(words)}</span>
       <span class="text-quiet text-sm max-md:hidden">
-        {madeBy === undefined ? 'configuration' : `always, by ${madeBy}`} {madeAt !== undefined && <Ago at={madeAt} />}
+        {madeBy === undefined ? 'configuration' : visible(`always, by ${madeBy}`)}{' '}
+        {madeAt !== undefined && <Ago at={madeAt} />}
       </span>
       {id !== undefined && may('approve') && (
         <button type="button" class="button button-bad" onClick={() => void remove()}>

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 
 import { call } from '../api/client.ts'
 import type { Scope, Token } from '../api/shapes.ts'
+import { visible } from '../look/words.ts'
 import { refreshNow, useResource } from '../state/resource.ts'
 import { attempt } from '../state/toast.ts'
 import { Bytes } from './bytes.tsx'
@@ -61,7 +62,7 @@ function TokenRow({ token: { id, name, kind, scopes, createdAt, usedAt, expiresA
   return (
     <li class="row-line flex min-h-11 flex-wrap items-center gap-x-3 px-3 py-1 last:border-0">
       <span class="min-w-0 flex-1 truncate">
-        <span class="font-medium">{name}</span>{' '}
+        <span class="font-medium">{visible(name)}</span>{' '}
         <span class="text-quiet">{kind === 'browser' ? 'browser' : scopes.join(', ')}</span>
       </span>
       <span class="text-quiet text-sm max-md:hidden">

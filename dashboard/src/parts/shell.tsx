@@ -10,6 +10,7 @@ import type { Theme } from '../state/theme.ts'
 import { dismiss, toasts } from '../state/toast.ts'
 import { Help, openHelp } from './help.tsx'
 import { Icon } from './icon.tsx'
+import { Seen } from './small.tsx'
 import type { IconName } from './icon.tsx'
 
 interface Place {
@@ -237,7 +238,7 @@ const Toasts = () => (
       >
         <p class="min-w-0 flex-1 break-words">
           {tone === 'bad' && <strong class="text-bad">Not done. </strong>}
-          {text}
+          <Seen text={text} />
         </p>
         <button type="button" class="text-quiet hover:text-ink" aria-label="Dismiss" onClick={() => dismiss(id)}>
           ✕

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 
-import { ago, exact, pieces, span } from '../look/words.ts'
+import { ago, exact, pieces, span, visible } from '../look/words.ts'
 import { lookOf } from '../look/states.ts'
 import type { Shape } from '../look/states.ts'
 import { now } from '../state/clock.ts'
@@ -45,7 +45,7 @@ export function State({ state, note }: { readonly state: string; readonly note?:
       <Mark state={state} />
       <span class={`truncate text-sm font-medium ${colour}`}>
         {word}
-        {note !== undefined && <span class="text-quiet font-normal"> · {note}</span>}
+        {note !== undefined && <span class="text-quiet font-normal"> · {visible(note)}</span>}
       </span>
     </span>
   )

@@ -1,5 +1,6 @@
 import type { Branch } from '../api/shapes.ts'
-import { shortId } from '../look/words.ts'
+import { lookOf } from '../look/states.ts'
+import { visible } from '../look/words.ts'
 import { Mark } from './small.tsx'
 
 /** A thread and those that it started. */
@@ -13,10 +14,9 @@ export function Tree({ branch, here }: { readonly branch: Branch; readonly here:
         class={`hover:bg-hover flex h-8 min-w-0 items-center gap-2 rounded px-1.5 ${branch.id === here ? 'font-semibold' : ''}`}
       >
         <Mark state={state} />
-        <span class="truncate">{branch.agent}</span>
-        <span class="text-quiet truncate text-xs font-normal">{branch.doing}</span>
-        <span class="text-quiet ml-auto font-mono text-xs font-normal" title={branch.id}>
-          {shortId(branch.id)}
+        <span class="truncate">{visible(branch.agent)}</span>
+        <span class="text-quiet ml-auto truncate text-xs font-normal" title={visible(branch.id)}>
+          {branch.session === undefined ? lookOf(state).word : visible(branch.doing)}
         </span>
       </a>
       {branch.children.length > 0 && (

@@ -91,7 +91,7 @@ function Line({ bar, scale, onPick }: LineProps) {
           style={{ left: `${left * 100}%`, width: `${width * 100}%` }}
         />
         <span
-          class="text-quiet absolute top-1.5 truncate px-1.5 text-xs max-md:hidden"
+          class="text-quiet absolute inset-y-0 truncate px-1.5 text-xs leading-8 max-md:hidden"
           style={
             left + width < 0.6
               ? { left: `${(left + width) * 100}%`, maxWidth: `${(1 - left - width) * 100}%` }
