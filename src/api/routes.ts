@@ -108,6 +108,8 @@ export const ROUTES = {
       threadId: name.optional(),
       text: z.string().default(''),
       key: name.optional(),
+      /** The thread that says it; a token for one thread says nothing for another. */
+      from: name.optional(),
       timeoutMs: z.number().int().positive().optional(),
     }),
     answer: sent,

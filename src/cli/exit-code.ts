@@ -28,6 +28,10 @@ const REFUSED = new Set([
   'doubts/not-in-doubt',
   'doubts/run-ended',
   'decisions/inside-run',
+  'tokens/already-revoked',
+  'files/exists',
+  'auth/scope',
+  'auth/other-thread',
 ])
 
 export function exitCodeOf(error: unknown): number {

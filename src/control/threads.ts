@@ -142,10 +142,12 @@ async function endEverything(desk: Desk, found: Thread): Promise<void> {
 /** Answered when it is stored: whoever has the answer need not send it again. */
 export async function send(desk: Desk, ask: Ask<'messages.send'>): Promise<Answer<'messages.send'>> {
   const { agent, threadId, text = '', key, timeoutMs } = ask
+  const speaker = ask.from as ThreadId | undefined
+  if (speaker !== undefined) desk.ownOnly(speaker)
   const to = await recipientOf(desk, agent, threadId)
   const sending = addressLetter(desk.runtime, { to, text, ...filled({ key }) })
   // What a thread sends is labelled as its own; to itself it speaks as anybody.
-  const own = desk.who.threadId
+  const own = speaker ?? desk.who.threadId
   const from = own !== undefined && own !== sending.threadId ? { from: own } : {}
   return viewSent(await desk.apply(sendMessage, { ...sending, ...from, ...filled({ timeoutMs }) }), text)
 }

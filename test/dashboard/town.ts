@@ -139,10 +139,7 @@ export function writeTown(folder: string, more: object = {}): string {
     writeFileSync(join(folder, `${name}.json`), JSON.stringify({ repeat: name !== 'lead', replies }))
   }
   const agents = Object.fromEntries(
-    Object.keys(SCRIPTS).map((name) => [
-      name,
-      { model: `scripted:./${name}.json`, tools: TOOLS_OF[name] ?? [] },
-    ]),
+    Object.keys(SCRIPTS).map((name) => [name, { model: `scripted:./${name}.json`, tools: TOOLS_OF[name] ?? [] }]),
   )
   const path = join(folder, 'holdfast.config.json')
   writeFileSync(path, JSON.stringify({ agents, tools: TOOLS, policy: POLICY, lease: '2s', ...more }))

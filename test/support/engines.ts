@@ -118,6 +118,7 @@ async function ownClock(store: Store, url: string, schema: string, clock: Clock)
     read: (look, ...args) => follow().then(() => store.read(look, ...args)),
     onChange: (listener) => store.onChange(listener),
     check: () => store.check(),
+    copyTo: (path) => store.copyTo(path),
     close: () => store.close(),
   }
 }
