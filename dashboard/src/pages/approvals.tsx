@@ -151,6 +151,7 @@ function Matter({ approval, onDecided }: { readonly approval: Approval; readonly
         </blockquote>
       )}
       <AskedFacts approval={approval} />
+      {can && always !== undefined && <Always rule={always} onChoose={() => void press('always')()} />}
       {can ? (
         <div class="border-line bg-ground sticky bottom-0 -mx-1 grid gap-2 border-t px-1 py-3">
           <input
@@ -162,27 +163,7 @@ function Matter({ approval, onDecided }: { readonly approval: Approval; readonly
             onInput={(event) => setNote(event.currentTarget.value)}
             maxLength={200}
           />
-          <div class="flex flex-wrap items-center gap-2">
-            <Decide approval={approval} keys note={note} onDecided={onDecided} />
-            {always !== undefined && (
-              <button
-                type="button"
-                class="button ml-auto"
-                onClick={() => void press('always')()}
-                title={visible(always)}
-              >
-                Always allow
-              </button>
-            )}
-          </div>
-          {always !== undefined && (
-            <p class="text-quiet text-xs">
-              Always would add the rule:{' '}
-              <span class="font-mono">
-                <Seen text={always} />
-              </span>
-            </p>
-          )}
+          <Decide approval={approval} keys note={note} onDecided={onDecided} />
         </div>
       ) : (
         <Ended approval={approval} />
@@ -229,3 +210,21 @@ function Ended({ approval }: { readonly approval: Approval }) {
     </p>
   )
 }
+
+/** A yes to this one, and to every call that is exactly like it: folded away, so that nobody says it by the way. */
+const Always = ({ rule, onChoose }: { readonly rule: string; readonly onChoose: () => void }) => (
+  <details class="panel">
+    <summary class="text-quiet hover:text-ink px-3 py-2 text-sm">Always allow exactly this …</summary>
+    <div class="border-line grid gap-2 border-t px-3 py-2">
+      <p class="text-sm">It is approved, and this rule is added:</p>
+      <p class="bytes">
+        <Seen text={rule} />
+      </p>
+      <p>
+        <button type="button" class="button" data-decision="always" onClick={onChoose}>
+          Approve and always allow
+        </button>
+      </p>
+    </div>
+  </details>
+)

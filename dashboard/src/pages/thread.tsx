@@ -154,7 +154,9 @@ function Item({ item }: { readonly item: Said1 }) {
 const UserSaid = ({ text, note, from }: Extract<Said1, { kind: 'user' }>) => (
   <div class="user ml-auto w-fit max-w-[85%]">
     {from !== undefined && <p class="text-quiet mb-0.5 text-right text-xs">{visible(from)}</p>}
-    <div class="bg-accent-soft rounded-xl rounded-br-sm px-3.5 py-2">
+    <div
+      class={`rounded-xl rounded-br-sm px-3.5 py-2 ${from === undefined ? 'bg-accent-soft' : 'bg-raised border-line border'}`}
+    >
       <Words text={text} />
     </div>
     {note !== undefined && <p class="text-quiet mt-0.5 text-right text-xs">{visible(note)}</p>}

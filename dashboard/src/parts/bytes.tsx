@@ -17,7 +17,7 @@ export function Bytes({ value, label }: { readonly value: unknown; readonly labe
       <figcaption class="border-line text-quiet flex items-center gap-2 border-b px-3 py-1 text-xs">
         <span class="font-medium">{label}</span>
         {hidden > 0 && <span class="text-bad font-medium">{many(hidden, 'character')} that one does not see</span>}
-        <span class="ml-auto">{many(text.length, 'character')}</span>
+        <span class="ml-auto max-md:hidden">{many(text.length, 'character')}</span>
         <Copy text={text} />
       </figcaption>
       <pre class="bytes max-h-96 overflow-auto px-3 py-2" tabIndex={0} aria-label={label}>
@@ -40,7 +40,7 @@ function Copy({ text }: { readonly text: string }) {
     setTimeout(() => setCopied(false), 1200)
   }
   return (
-    <button type="button" class="hover:text-ink w-12 text-right" onClick={() => void copy()}>
+    <button type="button" class="hover:text-ink w-12 shrink-0 text-right max-md:ml-auto" onClick={() => void copy()}>
       {copied ? 'Copied' : 'Copy'}
     </button>
   )

@@ -23,8 +23,8 @@ export function PageFrame({ title, up, side, children, filled = false }: Props) 
             <Icon name="back" />
           </a>
         )}
-        <h1 class="min-w-0 truncate">{title}</h1>
-        <div class="flex min-w-0 items-center gap-2 md:ml-auto">{side}</div>
+        <h1 class="min-w-0 flex-1 truncate">{title}</h1>
+        <div class="flex max-w-full min-w-0 items-center gap-2">{side}</div>
       </header>
       <div class={filled ? 'flex min-h-0 flex-1 flex-col' : 'flex-1 px-4 py-5 md:px-6'}>{children}</div>
     </div>

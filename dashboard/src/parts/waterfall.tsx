@@ -90,16 +90,7 @@ function Line({ bar, scale, onPick }: LineProps) {
           class={`absolute top-2 h-4 min-w-[3px] rounded-sm ${colour} ${open ? 'breathe' : ''}`}
           style={{ left: `${left * 100}%`, width: `${width * 100}%` }}
         />
-        <span
-          class="text-quiet absolute inset-y-0 truncate px-1.5 text-xs leading-8 max-md:hidden"
-          style={
-            left + width < 0.6
-              ? { left: `${(left + width) * 100}%`, maxWidth: `${(1 - left - width) * 100}%` }
-              : { right: `${(1 - left) * 100}%`, maxWidth: `${left * 100}%` }
-          }
-        >
-          {note}
-        </span>
+        <Note note={note} left={left} right={left + width} />
       </span>
       <span class="w-20 shrink-0 truncate px-3 text-right text-xs">{span(to - from)}</span>
     </>
@@ -116,5 +107,23 @@ function Line({ bar, scale, onPick }: LineProps) {
     <button type="button" class={`${look} hover:bg-hover`} title={title} onClick={() => onPick(action)}>
       {content}
     </button>
+  )
+}
+
+/** Beside its bar, where there is room for it. */
+const ROOM = 0.15
+
+function Note({ note, left, right }: { readonly note: string; readonly left: number; readonly right: number }) {
+  const percent = (share: number) => `${share * 100}%`
+  const after = { left: percent(right), maxWidth: percent(1 - right) }
+  const before = { right: percent(1 - left), maxWidth: percent(left) }
+  if (1 - right < ROOM && left < ROOM) return null
+  return (
+    <span
+      class="text-quiet absolute inset-y-0 truncate px-1.5 text-xs leading-8 max-md:hidden"
+      style={1 - right >= left ? after : before}
+    >
+      {note}
+    </span>
   )
 }
