@@ -49,6 +49,8 @@ export const ENDPOINTS = {
   },
   'events.list': { method: 'GET', path: '/events/log', scope: 'read', summary: 'what has happened, in pages' },
 
+  'audit.list': { method: 'GET', path: '/audit', scope: 'read', summary: 'who did what, through which token' },
+
   // Threads and their inboxes.
   'threads.list': { method: 'GET', path: '/threads', scope: 'read', summary: 'the newest first, with the latest run' },
   'threads.show': {

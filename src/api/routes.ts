@@ -6,6 +6,7 @@ import type { EndpointName } from './endpoints.ts'
 import { after, anything, instant, limit, name, page, seq } from './shapes/common.ts'
 import { approval, approvalState, decided, doubt, edited } from './shapes/desk.ts'
 import {
+  act,
   breaker,
   bucket,
   caller,
@@ -88,6 +89,8 @@ export const ROUTES = {
     }),
     answer: z.object({ items: z.array(event), next: z.number().optional(), seq: z.number() }),
   },
+
+  'audit.list': { ask: ask(paging), answer: page(act) },
 
   'threads.list': { ask: ask(paging), answer: page(listedThread).extend({ seq: z.number() }) },
   'threads.show': { ask: nothing, answer: wholeThread },

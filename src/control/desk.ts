@@ -5,7 +5,7 @@ import type { ThreadId } from '../base/ids.ts'
 import type { Status } from '../hooks/install/status.ts'
 import type { Runtime } from '../runtime.ts'
 import type { Change } from '../store/transition.ts'
-import { audited } from './audit.ts'
+import { audited } from '../tokens/act.ts'
 
 /** Who asks, as far as it is known. */
 export interface Caller {
@@ -50,13 +50,14 @@ export class Desk {
   apply<Args extends readonly unknown[], T>(change: Change<Args, T>, ...args: Args): Promise<T> {
     const { by, via, tokenId } = this.who
     const act = {
+      id: `did_${this.runtime.random.id()}`,
       call: this.#call,
       by,
       via,
       ...(tokenId === undefined ? {} : { tokenId }),
       ...(this.#on === undefined ? {} : { on: this.#on }),
     }
-    return this.runtime.store.apply(audited<Args, T>, act, change, args)
+    return this.runtime.store.apply(audited, act, change, args) as Promise<T>
   }
 
   /** A caller with a thread of its own gets no other's. */

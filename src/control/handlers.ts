@@ -35,6 +35,7 @@ export const HANDLERS: Handlers = {
   'agents.list': house.agents,
   series: house.series,
   'events.list': house.events,
+  'audit.list': house.acts,
   'threads.list': threads.list,
   'threads.show': threads.show,
   'threads.conversation': threads.conversation,

@@ -11,10 +11,11 @@ import { endedRuns } from '../runs/series.ts'
 import { viewEvent, viewRun } from '../runs/view.ts'
 import { liveDaemons } from '../runs/worker.ts'
 import { countWakes } from '../sessions/wake.ts'
+import { listActs } from '../tokens/act.ts'
 import { countMessages } from '../threads/message.ts'
 import type { Desk } from './desk.ts'
 import { theThread } from './find.ts'
-import { filled, iso } from './page.ts'
+import { filled, iso, paged } from './page.ts'
 
 /** What is going on, over all of it. */
 
@@ -90,6 +91,24 @@ export async function events(desk: Desk, ask: Ask<'events.list'>): Promise<Answe
   const filter = { limit, ...filled({ after, before, types: type, threadId }) }
   const { events: found, next, last } = await desk.read(eventPage, filter, LIMITS.eventsLooked)
   return { items: found.map(viewEvent) as Answer<'events.list'>['items'], ...filled({ next }), seq: last }
+}
+
+export async function acts(desk: Desk, ask: Ask<'audit.list'>): Promise<Answer<'audit.list'>> {
+  const { limit = LIMITS.page, after } = ask
+  const found = await desk.read(listActs, limit, after)
+  return paged(
+    found.map(({ id, at, call, target, by, via, tokenId, outcome }) => ({
+      id,
+      at: iso(at),
+      call,
+      ...(target === null ? {} : { on: target }),
+      by,
+      via,
+      ...(tokenId === null ? {} : { tokenId }),
+      ...(outcome === null ? {} : { outcome }),
+    })),
+    limit,
+  )
 }
 
 export async function quotas(desk: Desk): Promise<Answer<'quotas.list'>> {

@@ -27,6 +27,7 @@ import { openThread } from '../../src/threads/thread.ts'
 import { acceptTool, pinTools, seen } from '../../src/tools/mcp/pins.ts'
 import { LEASE_MS, aThread, addWorker, claim, running, someIdentity, submission, submitted } from '../support/world.ts'
 import { AGENT_SCENARIOS } from './agent-scenarios.ts'
+import { CONTROL_SCENARIOS } from './control-scenarios.ts'
 import { DECISION_SCENARIOS } from './decision-scenarios.ts'
 import { INBOX_SCENARIOS } from './inbox-scenarios.ts'
 import { NOTICE_SCENARIOS } from './notice-scenarios.ts'
@@ -324,6 +325,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...INBOX_SCENARIOS,
   ...DECISION_SCENARIOS,
   ...NOTICE_SCENARIOS,
+  ...CONTROL_SCENARIOS,
   ...submitting,
   ...claiming,
   ...finishing,

@@ -24,4 +24,5 @@ export const TABLES: readonly string[] = [
   'mcp_servers',
   'mcp_tools',
   'tokens',
+  'acts',
 ]

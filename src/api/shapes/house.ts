@@ -97,6 +97,18 @@ export const token = z.object({
 /** Its text is known to whoever made it, and to nobody afterwards: only its digest is kept. */
 export const newToken = token.extend({ token: z.string() })
 
+export const act = z.object({
+  id: z.string(),
+  at: instant,
+  /** The name of the endpoint, whichever door it came through. */
+  call: z.string(),
+  on: z.string().optional(),
+  by: z.string(),
+  via: z.string(),
+  tokenId: z.string().optional(),
+  outcome: z.string().optional(),
+})
+
 export const caller = z.object({
   by: z.string(),
   scopes: z.array(z.enum(SCOPES)),

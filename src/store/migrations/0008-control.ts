@@ -22,6 +22,18 @@ export const control: Migration = {
     )${d.tableEnd}`,
     `create index tokens_in_force on tokens (created_at, id) where revoked_at is null`,
 
+    // Who did what, through which token; written in the transaction that did it.
+    `create table acts (
+      id ${d.key} primary key,
+      at ${d.integer} not null,
+      call text not null,
+      target text,
+      by text not null,
+      via text not null,
+      token_id ${d.key},
+      outcome text
+    )${d.tableEnd}`,
+
     // A page is a range of one of these, however many rows there are.
     `create index threads_by_age on threads (created_at, id)`,
     `create index runs_by_state on runs (state, seq)`,
