@@ -1,11 +1,13 @@
 import { expect, test } from 'vitest'
 
 import { until } from '../support/holdfast.ts'
-import { inBrowser, reaches, send, townDaemon } from './support.ts'
+import { inBrowser, reaches, send, sharedTown } from './support.ts'
 
 inBrowser('deciding', (open) => {
+  const town = sharedTown()
+
   test('a write is approved with one key, and whoever looks at its run sees it finish [approvals/bound]', async () => {
-    const daemon = await townDaemon()
+    const daemon = town()
     const { runId } = await send(daemon, 'mailer', 'again')
     const watching = await open(daemon, { path: `/runs/${runId}` })
     await watching.waitForSelector('.action[data-state=waiting]')
@@ -13,12 +15,8 @@ inBrowser('deciding', (open) => {
     const matter = desk.locator('article[data-approval]')
     await matter.waitFor()
     // What hides in the bytes is to be seen, both where they are read and where they are exact.
-    expect(await matter.locator('.unseen').allTextContents()).toEqual([
-      '\\u{200b}',
-      '\\u{202e}',
-      '\\u{200b}',
-      '\\u{202e}',
-    ])
+    const hidden = await matter.locator('dl .unseen, pre .unseen').allTextContents()
+    expect(hidden).toEqual(['\\u{200b}', '\\u{202e}', '\\u{200b}', '\\u{202e}'])
     // A key that was pressed before anybody could have read does nothing.
     await until('it is approved', async () => {
       await desk.keyboard.press('a')
@@ -31,8 +29,8 @@ inBrowser('deciding', (open) => {
   })
 
   test('several in a row: after each decision the next one is there, and those before keep their place', async () => {
-    const daemon = await townDaemon()
-    const runs = []
+    const daemon = town()
+    const runs: string[] = []
     for (const text of ['first', 'second', 'third']) {
       const { runId } = await send(daemon, 'deployer', text)
       await reaches(daemon, runId, 'parked')
@@ -63,7 +61,7 @@ inBrowser('deciding', (open) => {
   })
 
   test('a doubt is settled by somebody who knows, with the evidence before their eyes [actions/no-blind-retry]', async () => {
-    const daemon = await townDaemon()
+    const daemon = town()
     const { runId } = await send(daemon, 'payer', 'renew')
     await reaches(daemon, runId, 'parked')
     const page = await open(daemon, { path: '/doubts' })
@@ -81,7 +79,7 @@ inBrowser('deciding', (open) => {
   })
 
   test('a link from a notification opens the one that it names, also when it was decided long ago', async () => {
-    const daemon = await townDaemon()
+    const daemon = town()
     const { runId } = await send(daemon, 'deployer', 'now')
     await reaches(daemon, runId, 'parked')
     const [asked] = (await daemon.api.call('approvals.list', {})).items

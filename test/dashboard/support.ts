@@ -1,4 +1,8 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { chromium } from 'playwright-core'
@@ -10,6 +14,7 @@ import type { Api } from '../../src/api/client.ts'
 import { temporaryFolder } from '../support/engines.ts'
 import { Installation, until } from '../support/holdfast.ts'
 import type { Running } from '../support/holdfast.ts'
+import { ROOT } from '../tidy/tree.ts'
 import { writeTown } from './town.ts'
 
 const CHROMIUM = process.env['HOLDFAST_CHROMIUM'] ?? '/usr/bin/chromium'
@@ -24,8 +29,7 @@ if (missing) {
 }
 
 export interface Daemon {
-  readonly place: Installation
-  readonly process: Running
+  readonly process: Pick<Running, 'kill'>
   readonly url: string
   readonly api: Api
 }
@@ -75,17 +79,44 @@ async function openPage(browser: Browser, daemon: Daemon, options: Options = {})
 
 export const isLive = (page: Page) => page.waitForSelector('#connection[data-state=live]', { state: 'attached' })
 
-/** `holdfast up` with an agent for everything that can happen. */
-export async function townDaemon(
-  place = new Installation(),
-  port = '0',
-  config = writeTown(temporaryFolder()),
-): Promise<Daemon> {
+/** `holdfast up` with an agent for everything that can happen, for one test. */
+export async function townDaemon(place = new Installation(), port = '0'): Promise<Daemon> {
+  const config = writeTown(temporaryFolder())
   const process = place.start(['up', '--config', config, '--port', port])
   await process.said('holdfast: window:')
-  const { url } = JSON.parse(readFileSync(join(place.home, 'daemon.json'), 'utf8')) as { url: string }
-  const token = readFileSync(join(place.home, 'token'), 'utf8').trim()
-  return { place, process, url, api: createClient({ url, token }) }
+  return { process, ...reachable(place.home) }
+}
+
+function reachable(home: string): { readonly url: string; readonly api: Api } {
+  const { url } = JSON.parse(readFileSync(join(home, 'daemon.json'), 'utf8')) as { url: string }
+  return { url, api: createClient({ url, token: readFileSync(join(home, 'token'), 'utf8').trim() }) }
+}
+
+/** One daemon for all the tests of a file: what they do in it does not meet. `prepare` gets its home before it starts. */
+export function sharedTown(prepare: (home: string) => Promise<void> = async () => {}): () => Daemon {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-town-'))
+  const home = join(folder, 'home')
+  let child: ChildProcess | undefined
+  let daemon: Daemon | undefined
+  beforeAll(async () => {
+    mkdirSync(home)
+    await prepare(home)
+    const config = writeTown(join(folder, 'town'))
+    const program = join(ROOT, 'bin', 'holdfast')
+    const env = { ...process.env, HOLDFAST_HOME: home, HOLDFAST_STORE: '' }
+    child = spawn(program, ['up', '--config', config, '--port', '0'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    let said = ''
+    child.stderr?.on('data', (chunk: Buffer) => (said += chunk.toString()))
+    await until('the daemon is up', () => Promise.resolve(said.includes('holdfast: window:') ? true : undefined))
+    const kill = (signal: NodeJS.Signals) => void child?.kill(signal)
+    daemon = { process: { kill }, ...reachable(home) }
+  })
+  afterAll(async () => {
+    child?.kill('SIGTERM')
+    if (child?.exitCode === null) await once(child, 'close')
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+  }, 60_000)
+  return () => daemon!
 }
 
 export async function send({ api }: Daemon, agent: string, text: string): Promise<{ threadId: string; runId: string }> {
@@ -105,8 +136,7 @@ export const reaches = ({ api }: Daemon, run: string, ...states: readonly string
 
 /** The place in the page, without loading it anew. */
 export async function visit(page: Page, path: string): Promise<void> {
-  await page.evaluate((to) => {
-    history.pushState(null, '', to)
-    dispatchEvent(new PopStateEvent('popstate'))
-  }, path)
+  await page.evaluate(
+    `history.pushState(null, '', ${JSON.stringify(path)}); dispatchEvent(new PopStateEvent('popstate'))`,
+  )
 }

@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest'
 
 import { Installation, until } from '../support/holdfast.ts'
-import { inBrowser, isLive, reaches, send, townDaemon } from './support.ts'
+import { inBrowser, isLive, reaches, send, sharedTown, townDaemon } from './support.ts'
 
 inBrowser('working with agents', (open, browser) => {
+  const town = sharedTown()
+
   test('the first start teaches: one button runs an agent, and its thread shows every step', async () => {
     const page = await open(await townDaemon())
     await page.click('#run-demo')
@@ -15,9 +17,9 @@ inBrowser('working with agents', (open, browser) => {
   })
 
   test('a message is written with the keyboard alone; words come as they are said, and Cancel ends them [runs/cancel-is-final]', async () => {
-    const daemon = await townDaemon()
+    const daemon = town()
     const page = await open(daemon, { path: '/threads' })
-    await page.getByText('No threads yet').waitFor()
+    await page.getByRole('button', { name: 'New thread' }).waitFor()
     await page.keyboard.press('n')
     await page.selectOption('#agent', 'talker')
     await page.fill('#text', 'go on')
@@ -35,7 +37,7 @@ inBrowser('working with agents', (open, browser) => {
   })
 
   test('a tool that is at work is cancelled from its run, and says so [control/stop-means-stopped]', async () => {
-    const daemon = await townDaemon()
+    const daemon = town()
     const { runId } = await send(daemon, 'slow', 'begin')
     const page = await open(daemon, { path: `/runs/${runId}` })
     await page.waitForSelector('.action[data-state=started]')
@@ -46,7 +48,7 @@ inBrowser('working with agents', (open, browser) => {
   })
 
   test('a thread is stopped and resumed', async () => {
-    const daemon = await townDaemon()
+    const daemon = town()
     const { threadId } = await send(daemon, 'slow', 'begin')
     const page = await open(daemon, { path: `/threads/${threadId}` })
     await page.getByRole('button', { name: 'Stop' }).click()
@@ -83,7 +85,7 @@ inBrowser('working with agents', (open, browser) => {
   })
 
   test('without a code it asks for one; a code works once, and a token works too', async () => {
-    const daemon = await townDaemon()
+    const daemon = town()
     const { code } = await daemon.api.call('session.code', {})
     const given = async (secret: string) => {
       const context = await browser().newContext()

@@ -31,7 +31,7 @@ export interface Paged<T> {
   release(): void
 }
 
-const SIZE = 100
+const SIZE = 200
 const PAUSE_MS = 250
 const LOOKS = 20
 
