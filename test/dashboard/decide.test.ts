@@ -46,7 +46,7 @@ inBrowser('deciding', (open) => {
       ['d', 'denied'],
     ] as const) {
       const id = await shown.getAttribute('data-approval')
-      await until(`${word}`, async () => {
+      await until(word, async () => {
         if ((await shown.getAttribute('data-approval')) === id) await page.keyboard.press(key)
         return (await page.locator(`li [data-state=${word}]`).count()) === 1 ? true : undefined
       })

@@ -78,7 +78,7 @@ inBrowser('a long history', (open) => {
     expect(tasks.filter((ms) => ms > 50 * slowness).length).toBeLessThanOrEqual(2 + steps * 0.05)
   })
 
-  test('j and k move, Enter opens, and going back is where one was', async () => {
+  test('j and k move, Enter opens, going back is where one was, and ? says what else there is', async () => {
     const page = await open(town(), { path: '/runs' })
     await page.waitForSelector('[data-rows] li')
     for (let times = 0; times < 30; times += 1) await page.keyboard.press('j')
@@ -88,6 +88,8 @@ inBrowser('a long history', (open) => {
     await page.keyboard.press('Enter')
     await page.waitForURL(/run_009972$/)
     await page.waitForSelector('h1 [data-state=succeeded]')
+    await page.goBack()
+    expect(await chosen.getAttribute('href')).toBe(`/runs/run_${String(RUNS - 28).padStart(6, '0')}`)
     await page.keyboard.press('g')
     await page.keyboard.press('h')
     await page.waitForURL((url) => url.pathname === '/')

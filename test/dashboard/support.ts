@@ -48,6 +48,7 @@ export type OpenPage = (daemon: Daemon, options?: Options) => Promise<Page>
 
 /** Tests in one browser; each opens pages of its own, as somebody who has just signed in. */
 export function inBrowser(title: string, tests: (open: OpenPage, browser: () => Browser) => void): void {
+  // eslint-disable-next-line vitest/valid-title -- the title of whoever calls this
   describe.skipIf(missing)(title, () => {
     let browser: Browser
     beforeAll(async () => {

@@ -47,7 +47,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // The doors of the HTTP API as data, and the client that goes through them. A page uses it too, so it knows nobody.
   api: ['base'],
   // What an operator sees and does, the same behind every door.
-  control: ['base', 'store', ...NOUNS, 'loop', 'model', 'processes', 'notify', 'workers', 'runtime.ts', 'hooks', 'api'],
+  control: ['base', 'store', ...NOUNS, 'loop', 'model', 'processes', 'workers', 'runtime.ts', 'hooks', 'api'],
 
   // Doors: no rules of their own, and no SQL (below).
   server: ['base', 'store', ...NOUNS, 'runtime.ts', 'hooks', 'api', 'control'],
@@ -128,6 +128,24 @@ function complain(from: string, specifier: string, known: ReadonlySet<string>): 
 function mayImport(from: string, target: string): boolean {
   if (isTest(target)) return false
   return partOf(from) === partOf(target) || (MAY_IMPORT[partOf(from)] ?? []).includes(partOf(target))
+}
+
+/** The dashboard runs in a browser and knows the HTTP API alone: its table of doors, and the client that goes through them. */
+export const PAGE_MAY_IMPORT: readonly string[] = ['src/api/client.ts', 'src/api/endpoints.ts', 'src/api/routes.ts']
+const PAGE_PACKAGES = /^(preact(\/.+)?|@preact\/signals|uplot)$/
+
+/** One sentence for each import in the dashboard that a page has no business with. */
+export function wrongPageImports(files: readonly SourceFile[]): string[] {
+  return files.flatMap((file) =>
+    importsOf(file).flatMap(({ specifier, typeOnly }) => {
+      const target = resolveImport(file.path, specifier)
+      if (target === undefined) return PAGE_PACKAGES.test(specifier) ? [] : [`${file.path} imports ${specifier}`]
+      if (target.startsWith('dashboard/src/')) return []
+      // The schemas are for the server: the page has their types, and no library to check them.
+      const isFine = PAGE_MAY_IMPORT.includes(target) && (typeOnly || target !== 'src/api/routes.ts')
+      return isFine ? [] : [`${file.path} imports ${target}: the dashboard knows the HTTP API alone`]
+    }),
+  )
 }
 
 /** The files that a file loads when it is loaded. */

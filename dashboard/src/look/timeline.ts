@@ -1,5 +1,5 @@
 import type { Action, Event, Step, WholeRun } from '../api/shapes.ts'
-import { brief, span, visible } from './words.ts'
+import { asText, brief, span, visible } from './words.ts'
 
 /** One bar of the waterfall. */
 export interface Bar {
@@ -49,7 +49,7 @@ function waitsOf(run: WholeRun, events: readonly Event[], now: number): Bar[] {
       close(at(when), false)
       since = undefined
     } else if (type === 'run.parked') {
-      since = { from: at(when), kind: 'wait', why: visible(`for ${String(data['waitsFor'] ?? 'something')}`) }
+      since = { from: at(when), kind: 'wait', why: visible(`for ${asText(data['waitsFor'] ?? 'something')}`) }
     } else if (type === 'run.requeued') since = { from: at(when), kind: 'queue', why: 'in the queue again' }
   }
   const isWaiting = run.state === 'queued' || run.state === 'parked'

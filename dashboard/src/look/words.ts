@@ -72,6 +72,12 @@ export function pieces(text: string): readonly { readonly text: string; readonly
 export const asText = (value: unknown): string =>
   typeof value === 'string' ? value : (JSON.stringify(value, null, 2) ?? 'nothing')
 
+/** A field of a form, without the blanks around it. */
+export function field(form: FormData, name: string): string {
+  const value = form.get(name)
+  return typeof value === 'string' ? value.trim() : ''
+}
+
 /** One line of an input: its values, without their names. */
 export function brief(input: unknown, longest = 200): string {
   const values = typeof input === 'object' && input !== null ? Object.values(input) : [input]

@@ -122,16 +122,17 @@ function Matter({ approval, onDecided }: { readonly approval: Approval; readonly
     busy.current = false
   }
   const always = approval.always !== undefined && 'rule' in approval.always ? approval.always.rule : undefined
-  useKeys('This decision', {
-    ...(can
+  useKeys(
+    'This decision',
+    can
       ? {
           a: ['approve', () => void press('approve')()],
           s: ['skip: not this one', () => void press('skip')()],
           d: ['deny', () => void press('deny')()],
           m: ['add a note', () => document.getElementById('note')?.focus()],
         }
-      : {}),
-  })
+      : {},
+  )
   return (
     <article class="mx-auto grid max-w-3xl gap-4" data-approval={approval.id} data-state={approval.state}>
       <header>

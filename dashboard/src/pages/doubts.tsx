@@ -137,32 +137,7 @@ function Matter({ doubt, onSettled }: { readonly doubt: Doubt; readonly onSettle
       )}
       <Facts doubt={doubt} />
       {can ? (
-        <div class="border-line bg-ground sticky bottom-0 -mx-1 grid gap-2 border-t px-1 py-3">
-          <input
-            id="why"
-            class="field"
-            placeholder="How you know (optional)"
-            aria-label="How you know"
-            value={why}
-            onInput={(event) => setWhy(event.currentTarget.value)}
-            maxLength={200}
-          />
-          <div class="flex flex-wrap gap-2">
-            {CHOICES.map(([what, word, key, look, means]) => (
-              <button
-                key={what}
-                type="button"
-                class={`button ${look}`}
-                title={means}
-                data-resolution={what}
-                disabled={busy || (runEnded && what === 'run-again')}
-                onClick={() => void choose(what)}
-              >
-                {word} <Key>{key}</Key>
-              </button>
-            ))}
-          </div>
-        </div>
+        <Settle busy={busy} runEnded={runEnded} why={why} onWhy={setWhy} onChoose={(what) => void choose(what)} />
       ) : (
         <p class="flex min-h-10 items-center gap-3">
           <State state={decided.value.get(doubt.id) ?? doubt.state} />
@@ -190,4 +165,41 @@ const Facts = ({ doubt }: { readonly doubt: Doubt }) => (
       </span>
     </Fact>
   </dl>
+)
+
+interface SettleProps {
+  readonly busy: boolean
+  readonly runEnded: boolean
+  readonly why: string
+  readonly onWhy: (why: string) => void
+  readonly onChoose: (resolution: Resolution) => void
+}
+
+const Settle = ({ busy, runEnded, why, onWhy, onChoose }: SettleProps) => (
+  <div class="border-line bg-ground sticky bottom-0 -mx-1 grid gap-2 border-t px-1 py-3">
+    <input
+      id="why"
+      class="field"
+      placeholder="How you know (optional)"
+      aria-label="How you know"
+      value={why}
+      onInput={(event) => onWhy(event.currentTarget.value)}
+      maxLength={200}
+    />
+    <div class="flex flex-wrap gap-2">
+      {CHOICES.map(([what, word, key, look, means]) => (
+        <button
+          key={what}
+          type="button"
+          class={`button ${look}`}
+          title={means}
+          data-resolution={what}
+          disabled={busy || (runEnded && what === 'run-again')}
+          onClick={() => onChoose(what)}
+        >
+          {word} <Key>{key}</Key>
+        </button>
+      ))}
+    </div>
+  </div>
 )

@@ -144,7 +144,7 @@ function Controls({ message }: { readonly message: Message }) {
     if (await attempt('It was not removed', () => call('dead.purge', { message: id }), 'Removed for good.'))
       go('/inbox')
   }
-  useKeys('This message', { ...(can ? { a: ['deliver it again', () => void again()] as const } : {}) })
+  useKeys('This message', can ? { a: ['deliver it again', () => void again()] } : {})
   if (!can) return null
   return (
     <>

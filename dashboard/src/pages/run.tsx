@@ -56,7 +56,7 @@ function Cancel({ run }: { readonly run: WholeRun }) {
     refreshNow('runs.show')
   }
   const can = isActive(run) && run.cancelRequestedAt === undefined && may('operate')
-  useKeys('This run', { ...(can ? { x: ['cancel it', () => void cancel()] as const } : {}) })
+  useKeys('This run', can ? { x: ['cancel it', () => void cancel()] } : {})
   if (!can) return null
   return (
     <button type="button" class="button button-bad cancel" onClick={() => void cancel()}>

@@ -1,5 +1,5 @@
 import type { Event, Run, RunState } from '../api/shapes.ts'
-import { brief, money, shortId, visible } from '../look/words.ts'
+import { asText, brief, money, shortId, visible } from '../look/words.ts'
 import { shownState } from '../look/states.ts'
 import { Choice, List } from '../parts/list.tsx'
 import { PageFrame } from '../parts/page.tsx'
@@ -27,7 +27,7 @@ function heard(run: Run, { type, runId, at, data }: Event): Run {
   if (runId !== run.id) return run
   if (type === 'run.started') return { ...run, state: 'running', startedAt: run.startedAt ?? at }
   if (type === 'run.resumed' || type === 'run.requeued') return { ...run, state: 'queued' }
-  if (type === 'run.parked') return { ...run, state: 'parked', parkedAt: at, parkedFor: String(data['waitsFor'] ?? '') }
+  if (type === 'run.parked') return { ...run, state: 'parked', parkedAt: at, parkedFor: asText(data['waitsFor'] ?? '') }
   if (type === 'run.cancel_requested') return { ...run, cancelRequestedAt: at }
   if (type !== 'run.finished') return run
   return { ...run, state: (data['state'] as RunState | undefined) ?? run.state, endedAt: at }

@@ -57,7 +57,7 @@ async function act(schedule: Schedule, verb: ScheduleVerb): Promise<void> {
     'run-now': `${schedule.name} fires now.`,
     remove: `${schedule.name} is removed.`,
   }
-  await attempt(`${schedule.name}`, () => actOnSchedule(schedule.id, verb), well[verb])
+  await attempt(schedule.name, () => actOnSchedule(schedule.id, verb), well[verb])
   await readSchedules()
 }
 

@@ -65,28 +65,7 @@ export function Welcome() {
             </>
           )}
         </section>
-        <section>
-          <h2 class="mb-3 text-lg font-semibold">Connect Claude Code</h2>
-          <ol class="grid gap-2">
-            {COMMANDS.map(([command, means], index) => (
-              <li key={command} class="panel flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-3">
-                <span class="bg-accent-soft text-accent grid size-6 place-items-center rounded-full text-sm font-semibold">
-                  {index + 1}
-                </span>
-                <code class="font-mono font-semibold">{command}</code>
-                <span class="text-quiet">{means}</span>
-              </li>
-            ))}
-          </ol>
-        </section>
-        <section class="grid gap-4 sm:grid-cols-3">
-          {TOUR.map(([title, text]) => (
-            <div key={title}>
-              <h3 class="font-semibold">{title}</h3>
-              <p class="text-quiet mt-1">{text}</p>
-            </div>
-          ))}
-        </section>
+        <Connect />
         {agent !== undefined && may('operate') && (
           <Composer
             to={{ agent }}
@@ -98,3 +77,30 @@ export function Welcome() {
     </PageFrame>
   )
 }
+
+const Connect = () => (
+  <>
+    <section>
+      <h2 class="mb-3 text-lg font-semibold">Connect Claude Code</h2>
+      <ol class="grid gap-2">
+        {COMMANDS.map(([command, means], index) => (
+          <li key={command} class="panel flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-3">
+            <span class="bg-accent-soft text-accent grid size-6 place-items-center rounded-full text-sm font-semibold">
+              {index + 1}
+            </span>
+            <code class="font-mono font-semibold">{command}</code>
+            <span class="text-quiet">{means}</span>
+          </li>
+        ))}
+      </ol>
+    </section>
+    <section class="grid gap-4 sm:grid-cols-3">
+      {TOUR.map(([title, text]) => (
+        <div key={title}>
+          <h3 class="font-semibold">{title}</h3>
+          <p class="text-quiet mt-1">{text}</p>
+        </div>
+      ))}
+    </section>
+  </>
+)

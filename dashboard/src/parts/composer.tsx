@@ -1,10 +1,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 
-import { call } from '../api/client.ts'
+import { asProblem, call } from '../api/client.ts'
 import { useKeys } from '../state/keys.ts'
 import { refreshNow, useResource } from '../state/resource.ts'
 import { go } from '../state/router.ts'
-import { asProblem } from '../api/client.ts'
 
 type To = { readonly threadId: string } | { readonly agent: string }
 

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { asProblem, call } from '../api/client.ts'
 import type { Answer } from '../api/client.ts'
 import type { Rule } from '../api/shapes.ts'
-import { visible } from '../look/words.ts'
+import { field, visible } from '../look/words.ts'
 import { refreshNow, useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
 import { attempt } from '../state/toast.ts'
@@ -84,12 +84,10 @@ function Explain() {
   const ask = async (event: SubmitEvent) => {
     event.preventDefault()
     const form = new FormData(event.currentTarget as HTMLFormElement)
-    const input = String(form.get('input') ?? '').trim()
+    const input = field(form, 'input')
     try {
       const given = input === '' ? {} : { input: JSON.parse(input) as unknown }
-      setAnswer(
-        await call('policy.explain', { agent: String(form.get('agent')), tool: String(form.get('tool')), ...given }),
-      )
+      setAnswer(await call('policy.explain', { agent: field(form, 'agent'), tool: field(form, 'tool'), ...given }))
     } catch (error) {
       setAnswer(error instanceof SyntaxError ? 'The input is not JSON.' : asProblem(error).message)
     }

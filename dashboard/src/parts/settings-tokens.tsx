@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 
 import { call } from '../api/client.ts'
 import type { Scope, Token } from '../api/shapes.ts'
-import { visible } from '../look/words.ts'
+import { field, visible } from '../look/words.ts'
 import { refreshNow, useResource } from '../state/resource.ts'
 import { attempt } from '../state/toast.ts'
 import { Bytes } from './bytes.tsx'
@@ -91,7 +91,7 @@ function NewToken({ onMade }: { readonly onMade: (token: string) => void }) {
     const form = event.currentTarget as HTMLFormElement
     const fields = new FormData(form)
     await attempt('The token was not made', async () => {
-      const name = String(fields.get('name') ?? '').trim()
+      const name = field(fields, 'name')
       const { token } = await call('tokens.create', {
         scopes: [fields.get('scope') as Scope],
         ...(name === '' ? {} : { name }),

@@ -75,7 +75,7 @@ export interface NeedsOfAKind {
   readonly count: number
 }
 
-function kind(all: readonly Need[], to: string, one: string): NeedsOfAKind {
+function ofAKind(all: readonly Need[], to: string, one: string): NeedsOfAKind {
   const rest = all.length - SHOWN
   return {
     shown: all.slice(0, rest > 1 ? SHOWN : SHOWN + 1),
@@ -95,10 +95,10 @@ export function useNeeds(): readonly NeedsOfAKind[] | undefined {
   const paused = (schedules.value ?? []).filter(({ state }) => state === 'paused')
   const open = breakers.filter(({ openUntil }) => openUntil !== undefined)
   return [
-    kind(approvals.map(ofApproval), '/approvals', 'approval'),
-    kind(doubts.map(ofDoubt), '/doubts', 'doubt'),
-    kind(dead.map(ofLetter), '/inbox', 'dead letter'),
-    kind(paused.map(ofSchedule), '/schedules', 'paused schedule'),
-    kind(open.map(ofBreaker), '/quotas', 'stopped agent'),
+    ofAKind(approvals.map(ofApproval), '/approvals', 'approval'),
+    ofAKind(doubts.map(ofDoubt), '/doubts', 'doubt'),
+    ofAKind(dead.map(ofLetter), '/inbox', 'dead letter'),
+    ofAKind(paused.map(ofSchedule), '/schedules', 'paused schedule'),
+    ofAKind(open.map(ofBreaker), '/quotas', 'stopped agent'),
   ]
 }

@@ -5,7 +5,7 @@ import { useEffect, useMemo } from 'preact/hooks'
 import { asProblem, call } from '../api/client.ts'
 import type { Answer, Ask, EndpointName, Problem } from '../api/client.ts'
 import type { Event } from '../api/shapes.ts'
-import { onEvent } from './live.ts'
+import { onEvent, onVoid } from './live.ts'
 
 type Listed<N extends EndpointName> = Answer<N> extends { items: readonly (infer T)[] } ? T : never
 
@@ -26,7 +26,7 @@ export interface Paged<T> {
   readonly hasMore: Signal<boolean>
   /** New ones that wait until nobody points at the list. */
   readonly fresh: Signal<number>
-  more(): void
+  readonly more: () => void
   hold(held: boolean): void
   release(): void
 }
@@ -64,6 +64,8 @@ class Pages<T> implements Paged<T> {
     return () => {
       stop()
       clearTimeout(this.#timer)
+      this.#timer = 0
+      this.hold(false)
     }
   }
 
@@ -174,13 +176,28 @@ class Pages<T> implements Paged<T> {
   }
 }
 
+/** Lists that one may come back to, as they were when one left. */
+const KEPT = 8
+const kept = new Map<string, Pages<unknown>>()
+onVoid(() => kept.clear())
+
+function keptPages<T>(key: string, make: () => Pages<T>): Pages<T> {
+  const pages = (kept.get(key) as Pages<T> | undefined) ?? make()
+  kept.delete(key)
+  kept.set(key, pages as unknown as Pages<unknown>)
+  const [oldest] = kept.keys()
+  if (kept.size > KEPT && oldest !== undefined) kept.delete(oldest)
+  return pages
+}
+
 export function usePaged<N extends EndpointName>(
   name: N,
   ask: Ask<N>,
   options: Options<Listed<N>>,
   cursor = 'after',
 ): Paged<Listed<N>> {
-  const pages = useMemo(() => new Pages<Listed<N>>(name, ask, options, cursor), [name, JSON.stringify(ask), cursor])
+  const key = `${name} ${JSON.stringify(ask)}`
+  const pages = useMemo(() => keptPages(key, () => new Pages<Listed<N>>(name, ask, options, cursor)), [key, cursor])
   useEffect(() => pages.start(), [pages])
   return pages
 }

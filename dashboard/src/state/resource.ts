@@ -11,7 +11,7 @@ import { signOut } from './session.ts'
 export interface Resource<T> {
   readonly data: Signal<T | undefined>
   readonly problem: Signal<Problem | undefined>
-  refresh(): void
+  readonly refresh: () => void
 }
 
 interface Kept extends Resource<unknown> {
