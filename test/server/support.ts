@@ -36,10 +36,12 @@ export interface Served extends RunningServer {
 export async function serve(store: Store, options: { readonly clock?: Clock } = {}): Promise<Served> {
   const watchers = new Set<(event: LiveEvent) => void>()
   const runtime: Partial<Runtime> = {
+    home: temporaryFolder(),
     store,
     clock: options.clock ?? systemClock,
     random,
     agents: ['clerk'],
+    toolsOf: () => undefined,
     watch(listener) {
       watchers.add(listener)
       return () => watchers.delete(listener)
