@@ -12,12 +12,15 @@ export interface Day {
   readonly key: string
   readonly weekday: string
   readonly label: string
+  /** Where there is little room: the month only where it begins. */
+  readonly short: string
   readonly isToday: boolean
   readonly things: readonly Thing[]
 }
 
 const DAYS = 28
 const weekday = new Intl.DateTimeFormat(undefined, { weekday: 'short' })
+const month = new Intl.DateTimeFormat(undefined, { month: 'short' })
 const dayAndMonth = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
 
 /** The local day of an instant. */
@@ -40,6 +43,7 @@ export function daysAround(
       key,
       weekday: weekday.format(date),
       label: dayAndMonth.format(date),
+      short: date.getDate() === 1 ? month.format(date) : String(date.getDate()),
       isToday: key === dayOf(today),
       things: together(byDay.get(key) ?? []),
     }

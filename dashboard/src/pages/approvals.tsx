@@ -154,7 +154,7 @@ function Matter({ approval, onDecided }: { readonly approval: Approval; readonly
       <AskedFacts approval={approval} />
       {can && always !== undefined && <Always rule={always} onChoose={() => void press('always')()} />}
       {can ? (
-        <div class="border-line bg-ground sticky bottom-0 -mx-1 grid gap-2 border-t px-1 py-3">
+        <div class="border-line bg-ground sticky bottom-0 -mx-1 grid gap-2 border-t px-1 pt-3 pb-4">
           <input
             id="note"
             class="field"
@@ -198,7 +198,7 @@ const AskedFacts = ({ approval }: { readonly approval: Approval }) => (
 function Ended({ approval }: { readonly approval: Approval }) {
   const state = decided.value.get(approval.id) ?? (approval.state === 'pending' ? 'waiting' : approval.state)
   return (
-    <p class="flex min-h-10 items-center gap-3">
+    <p class="flex min-h-10 items-center gap-3 pb-4">
       <State state={state} />
       {approval.decided !== undefined && (
         <span class="text-quiet">

@@ -139,7 +139,7 @@ function Matter({ doubt, onSettled }: { readonly doubt: Doubt; readonly onSettle
       {can ? (
         <Settle busy={busy} runEnded={runEnded} why={why} onWhy={setWhy} onChoose={(what) => void choose(what)} />
       ) : (
-        <p class="flex min-h-10 items-center gap-3">
+        <p class="flex min-h-10 items-center gap-3 pb-4">
           <State state={decided.value.get(doubt.id) ?? doubt.state} />
           <span class="text-quiet">{visible(doubt.settledBy ?? doubt.givenUp ?? '')}</span>
         </p>
@@ -176,7 +176,7 @@ interface SettleProps {
 }
 
 const Settle = ({ busy, runEnded, why, onWhy, onChoose }: SettleProps) => (
-  <div class="border-line bg-ground sticky bottom-0 -mx-1 grid gap-2 border-t px-1 py-3">
+  <div class="border-line bg-ground sticky bottom-0 -mx-1 grid gap-2 border-t px-1 pt-3 pb-4">
     <input
       id="why"
       class="field"

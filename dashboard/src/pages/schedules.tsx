@@ -200,7 +200,8 @@ function DayCell({ day, names }: { readonly day: Day; readonly names: ReadonlyMa
     <li class={`min-h-20 min-w-0 p-1.5 ${day.isToday ? 'bg-accent-soft' : 'bg-raised'}`}>
       <p class={`text-xs ${day.isToday ? 'text-accent font-semibold' : 'text-quiet'}`}>
         <span class="max-md:hidden">{day.weekday} </span>
-        {day.label}
+        <span class="max-md:hidden">{day.label}</span>
+        <span class="md:hidden">{day.short}</span>
       </p>
       <ul class="mt-1 max-md:flex max-md:flex-wrap">
         {things.slice(0, SHOWN).map(({ scheduleId, state, at, count }) => (

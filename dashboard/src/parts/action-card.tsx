@@ -4,6 +4,7 @@ import type { Action } from '../api/shapes.ts'
 import { brief, shortId, visible } from '../look/words.ts'
 import { useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
+import { Arguments } from './arguments.tsx'
 import { Bytes } from './bytes.tsx'
 import { Decide } from './decide.tsx'
 import { Ago, Fact, Id, Lasted, Mark, State } from './small.tsx'
@@ -31,11 +32,11 @@ export function ActionCard({ action, open = false }: { readonly action: Action; 
         <State state={stateOf(action)} />
       </summary>
       <div class="border-line grid gap-3 border-t p-3">
-        <Bytes value={action.input} label="Input" />
+        {action.state === 'waiting' && <Waits action={action} />}
+        {action.state !== 'waiting' && <Bytes value={action.input} label="Input" />}
         {action.result !== undefined && <Bytes value={action.result} label="Output" />}
         {action.error !== undefined && <Bytes value={action.error} label="What was seen" />}
         <Facts action={action} />
-        {action.state === 'waiting' && <Waits action={action} />}
         {action.state === 'in_doubt' && (
           <p>
             Nobody knows whether it happened.{' '}
@@ -91,7 +92,15 @@ function Facts({ action }: { readonly action: Action }) {
 function Waits({ action }: { readonly action: Action }) {
   const asked = useResource('approvals.list', {}, ['approval.'])
   const approval = asked.data.value?.items.find(({ actionId }) => actionId === action.id)
-  if (approval === undefined) return <p class="text-quiet min-h-8">It waits for a decision.</p>
-  if (!may('approve')) return <p class="text-quiet">It waits for somebody who may decide.</p>
-  return <Decide approval={approval} />
+  if (approval === undefined) return <Bytes value={action.input} label="Input" />
+  return (
+    <>
+      <Arguments shown={approval.shown} />
+      {may('approve') ? (
+        <Decide approval={approval} />
+      ) : (
+        <p class="text-quiet">It waits for somebody who may decide.</p>
+      )}
+    </>
+  )
 }

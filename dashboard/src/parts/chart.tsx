@@ -41,6 +41,15 @@ const colour = (name: string) => {
   return color
 }
 
+const hour = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
+const dayOfMonth = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' })
+
+/** The hour; at midnight the day that begins. */
+function tickWord(seconds: number): string {
+  const instant = new Date(seconds * 1000)
+  return instant.getHours() + instant.getMinutes() === 0 ? dayOfMonth.format(instant) : hour.format(instant)
+}
+
 function optionsOf(plot: typeof uPlot, width: number, onHover: (index: number | null) => void): uPlot.Options {
   const [line, quiet, accent, bad, warn] = ['line', 'quiet', 'accent', 'bad', 'warn'].map(colour) as [
     string,
@@ -63,7 +72,7 @@ function optionsOf(plot: typeof uPlot, width: number, onHover: (index: number | 
       usd: { range: (_, __, max) => [0, Math.max(0.01, max * 1.15)] },
     },
     axes: [
-      { ...axis, grid: { show: false }, size: 26 },
+      { ...axis, grid: { show: false }, size: 26, space: 70, values: (_, instants) => instants.map(tickWord) },
       { ...axis, size: 38, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] },
       {
         ...axis,

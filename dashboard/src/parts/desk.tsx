@@ -62,7 +62,7 @@ export function Desk<T>(props: Props<T>) {
 }
 
 function Detail({ children }: { readonly children: ComponentChildren }) {
-  return <div class="min-h-0 min-w-0 flex-1 overflow-y-auto p-4 md:p-6">{children}</div>
+  return <div class="min-h-0 min-w-0 flex-1 overflow-y-auto px-4 pt-4 md:px-6 md:pt-6">{children}</div>
 }
 
 /** What was shown for a shorter time than this cannot have been read: a key pressed twice decides once. */

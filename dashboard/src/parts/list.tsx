@@ -39,8 +39,7 @@ export function List<T>({ pages, head, ...rows }: Props<T>) {
               {many(pages.fresh.value, 'new one')}: show
             </button>
           )}
-          {items.length}
-          {pages.hasMore.value ? ' and more' : ''}
+          {pages.hasMore.value ? `${items.length} and more` : `${items.length} in all`}
         </span>
       </div>
       <Rows {...rows} items={items} onEnd={pages.more} onHover={(hovers) => pages.hold(hovers)} />
