@@ -40,10 +40,10 @@ const YARDSTICK = `(() => {
   return performance.now() - began + value * 0
 })()`
 
-/** Four windows further, and then as long as it takes to draw it. */
+/** Ten windows further, and then as long as it takes to draw it. */
 const SCROLL = `(async () => {
   const box = document.querySelector('[data-rows]')
-  box.scrollTop += 4 * box.clientHeight
+  box.scrollTop += 10 * box.clientHeight
   await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))
   return [box.scrollTop + box.clientHeight >= box.scrollHeight - 1, Number(box.dataset.rows)]
 })()`

@@ -30,6 +30,7 @@ if (missing) {
 
 export interface Daemon {
   readonly process: Pick<Running, 'kill'>
+  readonly home: string
   readonly url: string
   readonly api: Api
 }
@@ -85,7 +86,7 @@ export async function townDaemon(place = new Installation(), port = '0'): Promis
   const config = writeTown(temporaryFolder())
   const process = place.start(['up', '--config', config, '--port', port])
   await process.said('holdfast: window:')
-  return { process, ...reachable(place.home) }
+  return { process, home: place.home, ...reachable(place.home) }
 }
 
 function reachable(home: string): { readonly url: string; readonly api: Api } {
@@ -110,7 +111,7 @@ export function sharedTown(prepare: (home: string) => Promise<void> = async () =
     child.stderr?.on('data', (chunk: Buffer) => (said += chunk.toString()))
     await until('the daemon is up', () => Promise.resolve(said.includes('holdfast: window:') ? true : undefined))
     const kill = (signal: NodeJS.Signals) => void child?.kill(signal)
-    daemon = { process: { kill }, ...reachable(home) }
+    daemon = { process: { kill }, home, ...reachable(home) }
   })
   afterAll(async () => {
     child?.kill('SIGTERM')

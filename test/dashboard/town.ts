@@ -33,7 +33,11 @@ const TOOLS = {
   run_tests: tool('Run the tests', `process.stderr.write('2 of 148 tests failed\\n'); process.exit(1)`, {
     repeat: 'each',
   }),
-  long_job: tool('Takes for ever', `setTimeout(() => {}, 1_200_000)`),
+  // Says under which number it runs, so that a test can see it gone.
+  long_job: tool(
+    'Takes for ever',
+    `import { writeFileSync } from 'node:fs'; writeFileSync(process.env.HOLDFAST_HOME + '/long-job.pid', String(process.pid)); setTimeout(() => {}, 1_200_000)`,
+  ),
 }
 
 const usage = (inputTokens: number, outputTokens: number, costMicrousd: number) => ({

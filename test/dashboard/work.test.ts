@@ -1,3 +1,6 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
 import { expect, test } from 'vitest'
 
 import { Installation, until } from '../support/holdfast.ts'
@@ -41,8 +44,13 @@ inBrowser('working with agents', (open, browser) => {
     const { runId } = await send(daemon, 'slow', 'begin')
     const page = await open(daemon, { path: `/runs/${runId}` })
     await page.waitForSelector('.action[data-state=started]')
+    const pidFile = join(daemon.home, 'long-job.pid')
+    const pid = await until('it is at work', async () =>
+      existsSync(pidFile) ? Number(readFileSync(pidFile, 'utf8')) || undefined : undefined,
+    )
     await page.keyboard.press('x')
     await page.waitForSelector('h1 [data-state=cancelled]')
+    expect(() => process.kill(pid, 0)).toThrow('ESRCH')
     const { actions } = await reaches(daemon, runId, 'cancelled')
     expect(actions?.map(({ state }) => state)).toEqual(['in_doubt'])
   })

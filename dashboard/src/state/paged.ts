@@ -31,7 +31,9 @@ export interface Paged<T> {
   release(): void
 }
 
+/** Enough for a screen and what comes after it; whoever scrolls on wants more at a time. */
 const SIZE = 200
+const NEXT_SIZE = 500
 const PAUSE_MS = 250
 const LOOKS = 20
 
@@ -150,9 +152,9 @@ class Pages<T> implements Paged<T> {
 
   /** A page of what is rare may be empty although there is more behind it. */
   async #pageAfter(cursor: string): Promise<{ readonly items: readonly T[]; readonly next?: unknown }> {
-    let page = await this.#read({ [cursor]: this.#next })
+    let page = await this.#read({ [cursor]: this.#next, limit: NEXT_SIZE })
     for (let looks = 1; page.items.length === 0 && page.next !== undefined && looks < LOOKS; looks += 1) {
-      page = await this.#read({ [cursor]: page.next })
+      page = await this.#read({ [cursor]: page.next, limit: NEXT_SIZE })
     }
     return page
   }
