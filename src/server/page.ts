@@ -30,7 +30,7 @@ interface PageFile {
   readonly forever: boolean
 }
 
-/** Read once and looked up by name, so a request names no path on the disk. */
+/** Read once and looked up by name, so a request names no path on the disk. Without a build there is the API alone. */
 export function readPage(folder = FOLDER): ReadonlyMap<string, PageFile> {
   if (!existsSync(new URL('index.html', folder))) return new Map()
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => name.replaceAll('\\', '/'))

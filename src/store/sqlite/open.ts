@@ -21,7 +21,7 @@ export function openConnection(path: string, clock: Clock, probe?: StoreProbe): 
   refuseOldSqlite(process.versions.sqlite)
   if (path !== ':memory:') refuseUnwritable(path)
   // For this user only, whatever folder it is in: conversations and results are nobody else's. The log beside it follows it.
-  if (path !== ':memory:') closeSync(openSync(path, 'a', 0o600))
+  if (path !== ':memory:' && !existsSync(path)) closeSync(openSync(path, 'a', 0o600))
   const connection = new Connection(path, clock, probe)
   try {
     // Switching to WAL needs the lock for a moment; several processes may open a new file together.
