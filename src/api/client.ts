@@ -56,14 +56,14 @@ export function requestFor<N extends EndpointName>(
   for (const [field, value] of Object.entries(said)) {
     for (const each of Array.isArray(value) ? value : [value]) if (each !== undefined) query.append(field, String(each))
   }
-  return { url: query.size === 0 ? url : `${url}?${query}`, init: { method, headers: {} } }
+  return { url: query.size === 0 ? url : `${url}?${query.toString()}`, init: { method, headers: {} } }
 }
 
 /** The answer to a request if it is a good one; else what went wrong, under the daemon's own code. */
 export async function answered(
   options: ClientOptions,
   url: string,
-  { headers, ...init }: RequestInit & { readonly headers: Record<string, string> },
+  { headers, ...init }: Omit<RequestInit, 'headers'> & { readonly headers: Record<string, string> },
 ): Promise<Response> {
   const { url: base, fetch: ask = globalThis.fetch } = options
   let response: Response

@@ -1,8 +1,7 @@
 import { z } from 'zod'
 
 import { LIMITS } from '../base/limits.ts'
-import { ENDPOINTS } from './endpoints.ts'
-import type { EndpointName } from './endpoints.ts'
+import type { ENDPOINTS, EndpointName } from './endpoints.ts'
 import { after, anything, instant, limit, name, page, seq } from './shapes/common.ts'
 import { approval, approvalState, decided, doubt, edited } from './shapes/desk.ts'
 import {
@@ -19,7 +18,7 @@ import {
   storedRule,
   token,
 } from './shapes/house.ts'
-import { action, event, run, runState, statement, wholeRun } from './shapes/run.ts'
+import { action, event, run, runState, statement, step, wholeRun } from './shapes/run.ts'
 import {
   branch,
   delivery,
@@ -31,7 +30,6 @@ import {
   wholeMessage,
   wholeThread,
 } from './shapes/thread.ts'
-import { step } from './shapes/run.ts'
 
 /** What a caller says besides the parts of the path: in the query of a GET, in the body of a POST. */
 interface Route {

@@ -102,7 +102,7 @@ async function list({ api, output, clock }: Operator): Promise<number> {
   const made = (await api.call('policy.list', {})).items.filter(({ from }) => from === 'always')
   const now = clock.now()
   output.result(
-    made.map(({ from: _, words: __, ...rule }) => rule),
+    made.map(({ id, rule, madeBy, madeFrom, madeAt }) => ({ id, rule, madeBy, madeFrom, madeAt })),
     () =>
       made.length === 0
         ? 'no rules were made; those of the configuration are in its file'

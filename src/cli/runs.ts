@@ -173,10 +173,10 @@ interface CancelFlags {
 
 async function cancel(operator: Operator, given: string, { reason, wait }: CancelFlags): Promise<number> {
   const { api, output } = operator
-  const asked = await api.call('runs.cancel', { run: given, ...(reason === undefined ? {} : { reason }) })
-  const { id } = asked
-  const stopped = wait ? await untilStopped(operator, id) : isTerminal(asked.state)
-  const run = wait ? onlyRun(await api.call('runs.show', { run: id })) : asked
+  const told = await api.call('runs.cancel', { run: given, ...(reason === undefined ? {} : { reason }) })
+  const { id } = told
+  const stopped = wait ? await untilStopped(operator, id) : isTerminal(told.state)
+  const run = wait ? onlyRun(await api.call('runs.show', { run: id })) : told
   output.result(run, () => (stopped ? `${id} ${run.state}` : `${id} will be cancelled; its worker is stopping it`))
   if (stopped || !wait) return EXIT.done
   output.note('the request is stored and final, but its worker has not stopped it yet; `holdfast doctor` says why')

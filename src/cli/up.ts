@@ -68,9 +68,10 @@ async function up(context: Context, flags: UpFlags): Promise<number> {
 }
 
 /** The code goes to a terminal, where a person can click on it, and not into a log. */
-function announce({ runtime, output }: Context, { url, signInUrl }: Window): void {
+function announce({ runtime, output }: Context, window: Window): void {
+  const { url } = window
   if (output.json) output.result({ url, pid: process.pid, home: runtime.home }, () => '')
-  if (process.stderr.isTTY) output.note(`window: ${signInUrl()}`)
+  if (process.stderr.isTTY) output.note(`window: ${window.signInUrl()}`)
   else
     output.note(
       `window: ${url}/ (sign in with what \`holdfast token code\` prints, or with the token in ${homePaths(runtime.home).token})`,

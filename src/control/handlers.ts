@@ -93,6 +93,6 @@ export function handle<N extends Handled>(place: House, who: Caller, name: N, as
 export const localApi = (place: House, who: Caller): Api => ({
   call<N extends EndpointName>(name: N, ask: Ask<N>): Promise<Answer<N>> {
     if (!isHandled(name)) throw new Error(`${name} is for a daemon`)
-    return handle(place, who, name, ask as never) as unknown as Promise<Answer<N>>
+    return handle(place, who, name, ask as never)
   },
 })

@@ -51,9 +51,9 @@ export async function show(desk: Desk, { thread: given }: Ask<'threads.show'>): 
 }
 
 async function treeBelow(desk: Desk, id: ThreadId): Promise<Answer<'threads.tree'>> {
-  const tree = treeOf(id, await desk.read(threadFamily, id, LIMITS.threadShown))
-  if (tree === undefined) throw notThere('thread', id)
-  return viewBranch(tree) as unknown as Answer<'threads.tree'>
+  const branch = treeOf(id, await desk.read(threadFamily, id, LIMITS.threadShown))
+  if (branch === undefined) throw notThere('thread', id)
+  return viewBranch(branch) as unknown as Answer<'threads.tree'>
 }
 
 export async function tree(desk: Desk, { thread }: Ask<'threads.tree'>): Promise<Answer<'threads.tree'>> {

@@ -4,6 +4,7 @@ import { LIMITS } from '../base/limits.ts'
 import type { Store } from '../store/store.ts'
 import type { Channel } from './channel.ts'
 import { dueNotices, queueNotices, settleNotice, tryNotice } from './notice.ts'
+import type { Notice } from './matter.ts'
 import type { StoredNotice } from './notice.ts'
 
 export interface NotifierOptions {
@@ -87,7 +88,7 @@ export class Notifier {
     if (channel === undefined) throw new Error('there is no such channel in the configuration any more')
     const late = new AbortController()
     const disarm = clock.after(LIMITS.noticeMs, () => late.abort(new Error('it took too long')))
-    const link = this.#linkTo(notice.threadId)
+    const link = this.#linkTo(notice)
     try {
       const message = { id, notice, ...(link === undefined ? {} : { link }) }
       await channel.send(message, AbortSignal.any([late.signal, this.#stopping.signal]))
@@ -96,10 +97,9 @@ export class Notifier {
     }
   }
 
-  #linkTo(threadId: string | undefined): string | undefined {
+  #linkTo(notice: Notice): string | undefined {
     const url = this.#options.window()
-    if (url === undefined) return undefined
-    return threadId === undefined ? `${url}/` : `${url}/#/threads/${encodeURIComponent(threadId)}`
+    return url === undefined ? undefined : `${url}${placeOf(notice)}`
   }
 
   async stop(): Promise<void> {
@@ -108,4 +108,15 @@ export class Notifier {
     this.#cancelLater?.()
     await this.#looking
   }
+}
+
+/** The place in the dashboard where it is settled. */
+function placeOf({ kind, approvalId, actionId, messageId }: Notice): string {
+  if (kind === 'breaker') return '/quotas'
+  const [place, id] = {
+    approval: ['approvals', approvalId],
+    doubt: ['doubts', actionId],
+    'dead-letter': ['inbox', messageId],
+  }[kind]
+  return id === undefined ? '/' : `/${place}/${encodeURIComponent(id)}`
 }

@@ -58,9 +58,9 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     more: bind === undefined ? names : [...names, bind.includes(':') ? `[${bind}]` : bind],
     tls: tls !== undefined,
   }
-  let place: Place | undefined
-  const keys = { store, kept, cookieName: () => `holdfast_${place?.port ?? 0}` }
-  const url = () => place?.url ?? ''
+  const found: { place?: Place } = {}
+  const keys = { store, kept, cookieName: () => `holdfast_${found.place?.port ?? 0}` }
+  const url = () => found.place?.url ?? ''
   const app = makeApp({ house: options, keys, codes, tls: tls !== undefined, url, instance, streams, warn })
   const behindTheGate = getRequestListener(app.fetch, { overrideGlobalObjects: false })
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
@@ -69,7 +69,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     else turnAway(request, response, refused)
   }
   const admission = new Admission()
-  place = await listenEverywhere(options, listener, (server) => admission.attach(server))
+  const place = await listenEverywhere(options, listener, (server) => admission.attach(server))
+  found.place = place
   const { servers, moved } = place
   const unwatch = runtime.watch((event) => texts.hear(event))
   let closing: Promise<void> | undefined

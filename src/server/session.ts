@@ -75,7 +75,7 @@ export const showSession = (c: Context<Env>): Response => answerJson(c, viewCall
 export async function closeSession(c: Context<Env>, doors: Doors): Promise<Response> {
   const who: Credential = c.get('who')
   const isBrowser = c.req.header('authorization') === undefined && who.tokenId !== undefined
-  if (isBrowser) await new Desk(doors.house, who, 'session.close').apply(revokeToken, who.tokenId!, who.by)
+  if (isBrowser) await new Desk(doors.house, who, 'session.close').apply(revokeToken, who.tokenId, who.by)
   if (isBrowser) setCookie(c, doors, '', 0)
   return answerJson(c, { closed: isBrowser })
 }

@@ -30,9 +30,10 @@ export class SignInCodes {
 
   /** 80 bits, in groups that can be read out and typed. */
   make(): { readonly code: string; readonly expiresAt: number } {
-    const bits = [...this.#random.hex(CODE_BYTES)].map((digit) =>
-      Number.parseInt(digit, 16).toString(2).padStart(4, '0'),
-    )
+    const bits = this.#random
+      .hex(CODE_BYTES)
+      .split('')
+      .map((digit) => Number.parseInt(digit, 16).toString(2).padStart(4, '0'))
     const letters = (bits.join('').match(/.{5}/g) ?? []).map((five) => LETTERS[Number.parseInt(five, 2)])
     const text = letters.join('')
     const until = this.#clock.monotonicMs() + LIMITS.signInCodeMs

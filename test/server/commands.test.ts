@@ -21,12 +21,12 @@ test('a backup that is made while others write is a whole database, for its owne
   const file = join(temporaryFolder(), "a copy's.db")
   expect((await typed(['run', '--', 'true'], env)).code).toBe(0)
   const store = await openStore(`sqlite:${join(env.HOLDFAST_HOME, 'holdfast.db')}`, { clock: systemClock, random })
-  let writing = true
+  const enough = new AbortController()
   const writer = (async () => {
-    while (writing) await store.apply(happen, 5)
+    while (!enough.signal.aborted) await store.apply(happen, 5)
   })()
   const made = await typed(['--json', 'backup', file], env)
-  writing = false
+  enough.abort()
   await writer
   await store.close()
   expect([made.code, JSON.parse(made.stdout)]).toMatchObject([0, { file, bytes: statSync(file).size }])

@@ -5,9 +5,8 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import { LIMITS } from '../../src/base/limits.ts'
 import { engines } from '../support/engines.ts'
-import { until } from '../support/holdfast.ts'
-import { TOKEN, ask, bearer, demoDaemon, openStream, serve } from './support.ts'
-import { Installation } from '../support/holdfast.ts'
+import { Installation, until } from '../support/holdfast.ts'
+import { TOKEN, ask, bearer, demoDaemon, happen, openStream, serve } from './support.ts'
 
 const sqlite = engines[0]!
 
@@ -56,7 +55,6 @@ test('who asks is not shown out for those who only stand there, and a stream sta
   await until('the crowd is larger than the house', () =>
     Promise.resolve(crowd.filter(({ destroyed }) => destroyed).length > 40 ? true : undefined),
   )
-  const { happen } = await import('./support.ts')
   await store.apply(happen, 3)
   await reader.has(3)
   expect(reader.ended).toBeUndefined()

@@ -13,8 +13,8 @@ import { temporaryFolder } from '../support/engines.ts'
 import { Installation } from '../support/holdfast.ts'
 import { ask, bearer, demoDaemon, get } from './support.ts'
 
-async function answer(ask: () => ReturnType<typeof request>): Promise<number> {
-  const sent = ask().end()
+async function answer(begin: () => ReturnType<typeof request>): Promise<number> {
+  const sent = begin().end()
   const [response] = (await once(sent, 'response')) as [IncomingMessage]
   response.resume()
   return response.statusCode!
@@ -112,8 +112,8 @@ test.skipIf(!isRoot)(
       encoding: 'utf8',
     })
     expect([door.status, door.stdout.trim()]).toEqual([1, 'EACCES'])
-    const ask = `fetch(process.argv[1]).then((r) => console.log(r.status))`
-    const asked = spawnSync(process.execPath, ['-e', ask, `${url}${API}/runs`], {
+    const question = `fetch(process.argv[1]).then((r) => console.log(r.status))`
+    const asked = spawnSync(process.execPath, ['-e', question, `${url}${API}/runs`], {
       uid: 65_534,
       gid: 65_534,
       cwd: '/',
