@@ -5,7 +5,7 @@ import type { Run, WholeThread } from '../api/shapes.ts'
 import { conversationOf } from '../look/conversation.ts'
 import type { Said1 } from '../look/conversation.ts'
 import { isActive, shownState } from '../look/states.ts'
-import { money, shortId, visible } from '../look/words.ts'
+import { many, money, shortId, visible } from '../look/words.ts'
 import { ActionCard } from '../parts/action-card.tsx'
 import { Composer } from '../parts/composer.tsx'
 import { PageFrame, Trouble, Waiting } from '../parts/page.tsx'
@@ -39,6 +39,15 @@ export function ThreadPage({ id }: { readonly id: string }) {
     <PageFrame title={title} up={up} filled side={<Controls thread={thread} />}>
       <div class="flex min-h-0 flex-1">
         <div class="flex min-h-0 min-w-0 flex-1 flex-col">
+          <details class="border-line max-h-1/2 shrink-0 overflow-y-auto border-b lg:hidden">
+            <summary class="text-quiet px-4 py-1.5 text-sm md:px-6">
+              About this thread
+              {thread.children.length > 0 ? `, and ${many(thread.children.length, 'child', 'children')}` : ''} …
+            </summary>
+            <div class="px-4 pb-3 md:px-6">
+              <About thread={thread} />
+            </div>
+          </details>
           <Conversation thread={thread} />
           {may('operate') && (
             <Composer
@@ -199,12 +208,18 @@ function RunLine({ run }: { readonly run: Run }) {
   )
 }
 
+const Rail = ({ thread }: { readonly thread: WholeThread }) => (
+  <aside class="border-line w-72 shrink-0 overflow-y-auto border-l p-4 max-lg:hidden" aria-label="About this thread">
+    <About thread={thread} />
+  </aside>
+)
+
 /** What belongs to the thread beside what was said. */
-function Rail({ thread }: { readonly thread: WholeThread }) {
+function About({ thread }: { readonly thread: WholeThread }) {
   const cost = thread.runs.reduce((sum, { usage }) => sum + usage.costUsd, 0)
   const waiting = thread.messages.filter(({ state }) => state === 'pending').length
   return (
-    <aside class="border-line w-72 shrink-0 overflow-y-auto border-l p-4 max-lg:hidden" aria-label="About this thread">
+    <>
       <dl class="mb-6 grid grid-cols-2 gap-3">
         <Fact name="Began">
           <Ago at={thread.createdAt} />
@@ -245,6 +260,6 @@ function Rail({ thread }: { readonly thread: WholeThread }) {
           </li>
         ))}
       </ul>
-    </aside>
+    </>
   )
 }
