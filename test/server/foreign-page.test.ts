@@ -116,14 +116,17 @@ describe.skipIf(missing)('a page of another origin, in a browser that is signed 
 
     const before = await snapshot(store)
     const there = await elsewhere()
-    for (const origin of [`http://127.0.0.1:${there}`, `http://localhost:${there}`, `http://evil.test:${there}`]) {
-      const page = await context.newPage()
-      await page.goto(`${origin}/`)
-      for (const target of [url, `http://localhost:${port}`, `http://evil.test:${port}`]) {
+    const origins = ['127.0.0.1', 'localhost', 'evil.test'].map((name) => `http://${name}:${there}`)
+    const targets = [url, `http://localhost:${port}`, `http://evil.test:${port}`]
+    const tries = origins.flatMap((origin) =>
+      targets.map(async (target) => {
+        const page = await context.newPage()
+        await page.goto(`${origin}/`)
         expect([origin, target, await page.evaluate(ATTEMPTS, { target, api: API })]).toEqual([origin, target, []])
-      }
-      await page.close()
-    }
+        await page.close()
+      }),
+    )
+    await Promise.all(tries)
     const rebound = await context.newPage()
     for (const path of ['/', `${API}/health`, `${API}/runs`]) {
       expect((await rebound.goto(`http://rebind.test:${port}${path}`))?.status()).toBe(403)

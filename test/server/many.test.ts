@@ -29,7 +29,10 @@ function* fill(engine: 'sqlite' | 'postgres'): Transition<void> {
 /** Far more than a range of an index takes on a busy machine, and less than going through all of them a few times. */
 const QUICK_MS = 1_500
 
-describe.each(engines)('100,000 runs on $name', (engine) => {
+/** On PostgreSQL making them takes longer than looking at them: that is for the deep run. */
+const looked = process.env['HOLDFAST_DEEP'] === undefined ? engines.slice(0, 1) : engines
+
+describe.each(looked)('100,000 runs on $name', (engine) => {
   test('every page is quick, the first and one far down, also of what is rare', async () => {
     const store = await (await engine.database()).open()
     await store.apply(fill, engine.name)
