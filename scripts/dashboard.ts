@@ -4,7 +4,7 @@
  */
 import { fileURLToPath } from 'node:url'
 
-import { buildDashboard, isDashboardFresh } from '../dashboard/build.ts'
+import { buildDashboard, isDashboardFresh } from './build-dashboard.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 if (!process.argv.includes('--if-needed') || !isDashboardFresh(root)) await buildDashboard(root)

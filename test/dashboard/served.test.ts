@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { Hono } from 'hono'
 import { describe, expect, test } from 'vitest'
 
-import { isDashboardFresh } from '../../dashboard/build.ts'
+import { isDashboardFresh } from '../../scripts/build-dashboard.ts'
 import type { Env } from '../../src/server/env.ts'
 import { readPage, servePage } from '../../src/server/page.ts'
 import { temporaryFolder } from '../support/engines.ts'

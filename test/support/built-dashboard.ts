@@ -1,4 +1,4 @@
-import { buildDashboard, isDashboardFresh } from '../../dashboard/build.ts'
+import { buildDashboard, isDashboardFresh } from '../../scripts/build-dashboard.ts'
 import { ROOT } from '../tidy/tree.ts'
 
 /** The tests look at what would be served: it is built before them, if it is not there or not new. */
