@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 
+import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
@@ -28,17 +29,15 @@ async function fill(home: string): Promise<void> {
   await store.close()
 }
 
-/** What keeps the page from answering: it is noted from now on. */
-const WATCH = `globalThis.tasks = []
-new PerformanceObserver((list) => tasks.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: 'longtask' })`
-
-/** The time that this browser takes for a fixed piece of work: on a busy machine everything takes longer, and this does too. */
-const YARDSTICK = `(() => {
-  const began = performance.now()
-  let value = 1
-  for (let index = 0; index < 6_000_000; index += 1) value = (value * 31 + index) % 1_000_003
-  return performance.now() - began + value * 0
-})()`
+/** How long the page's own thread has worked, in ms of processor time: what others do on this machine is not in it. */
+async function workMeter(page: Page): Promise<() => Promise<number>> {
+  const devtools = await page.context().newCDPSession(page)
+  await devtools.send('Performance.enable', { timeDomain: 'threadTicks' })
+  return async () => {
+    const { metrics } = await devtools.send('Performance.getMetrics')
+    return 1000 * (metrics.find(({ name }) => name === 'TaskDuration')?.value ?? Number.NaN)
+  }
+}
 
 /** Ten windows further, and then as long as it takes to draw it. */
 const SCROLL = `(async () => {
@@ -53,29 +52,31 @@ inBrowser('a long history', (open) => {
 
   test(`${RUNS} runs: the list is there at once, has few rows in the page, and scrolls without a long task`, async () => {
     const page = await open(town())
-    const yardstick = Number(await page.evaluate(YARDSTICK))
-    await page.evaluate(WATCH)
-    const began = Date.now()
+    const worked = await workMeter(page)
+    const start = await worked()
     await visit(page, '/runs')
     await page.waitForSelector('[data-rows] li')
-    const firstRows = Date.now() - began
+    const firstRows = (await worked()) - start
     const rows = page.locator('[data-rows] li')
-    const box = page.locator('[data-rows]')
-    let [most, steps] = [0, 0]
-    for (let isAtEnd = false; !isAtEnd && steps < 1000; steps += 1) {
+    const steps: number[] = []
+    let most = 0
+    for (let isAtEnd = false; !isAtEnd && steps.length < 1000;) {
+      const before = await worked()
       const [atEnd, known] = (await page.evaluate(SCROLL)) as [boolean, number]
+      steps.push((await worked()) - before)
       most = Math.max(most, await rows.count())
       isAtEnd = atEnd && known >= RUNS
     }
-    expect(Number(await box.getAttribute('data-rows'))).toBe(RUNS)
     await page.locator('[data-rows] li[aria-posinset="10000"]').waitFor()
     expect(most).toBeLessThan(150)
-    // On an idle machine the yardstick takes some 15 ms, the rows come within a second, and no task takes 50 ms. Elsewhere in
-    // proportion; and a few may be long because the machine was taken away in the middle of them.
-    const slowness = Math.max(1, yardstick / 15)
-    expect(firstRows).toBeLessThan(1000 * slowness + 2000)
-    const tasks = (await page.evaluate('tasks')) as number[]
-    expect(tasks.filter((ms) => ms > 50 * slowness).length).toBeLessThanOrEqual(2 + steps * 0.05)
+    const sorted = steps.toSorted((a, b) => a - b)
+    const usual = sorted[Math.floor(sorted.length * 0.9)] ?? 0
+    console.log(
+      `the first rows took ${firstRows.toFixed()} ms of work, nine of ten steps at most ${usual.toFixed()} ms, all at most ${sorted.at(-1)?.toFixed()}`,
+    )
+    // A second to the first paint, and no task over 50 ms while scrolling: a step has several tasks. Twice that, because processors differ.
+    expect(firstRows).toBeLessThan(2000)
+    expect(usual).toBeLessThan(100)
   })
 
   test('j and k move, Enter opens, going back is where one was, and ? says what else there is', async () => {

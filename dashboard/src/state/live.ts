@@ -26,6 +26,13 @@ export function onVoid(listener: () => void): () => void {
   return () => voided.delete(listener)
 }
 
+/** The stream is there, for the first time or again. */
+const opened = new Set<() => void>()
+export function onOpen(listener: () => void): () => void {
+  opened.add(listener)
+  return () => opened.delete(listener)
+}
+
 /** What is being said and not recorded yet, by run. */
 export interface Said {
   readonly reply: number
@@ -76,6 +83,7 @@ export async function stayConnected(): Promise<void> {
           failures = 0
           said.value = new Map()
           connection.value = 'live'
+          for (const listener of opened) listener()
         }
       }
     } catch (error) {

@@ -5,7 +5,7 @@ import { useEffect, useMemo } from 'preact/hooks'
 import { asProblem, call } from '../api/client.ts'
 import type { Answer, Ask, EndpointName, Problem } from '../api/client.ts'
 import type { Event } from '../api/shapes.ts'
-import { onEvent, onVoid } from './live.ts'
+import { onEvent, onOpen, onVoid } from './live.ts'
 
 type Listed<N extends EndpointName> = Answer<N> extends { items: readonly (infer T)[] } ? T : never
 
@@ -62,9 +62,12 @@ class Pages<T> implements Paged<T> {
 
   start(): () => void {
     void this.#newest()
-    const stop = onEvent((event) => this.#hear(event))
+    const stops = [
+      onEvent((event) => this.#hear(event)),
+      onOpen(() => this.problem.value !== undefined && void this.#newest()),
+    ]
     return () => {
-      stop()
+      for (const stop of stops) stop()
       clearTimeout(this.#timer)
       this.#timer = 0
       this.hold(false)

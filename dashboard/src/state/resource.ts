@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks'
 
 import { asProblem, call, isSignedOut } from '../api/client.ts'
 import type { Answer, Ask, EndpointName, Problem } from '../api/client.ts'
-import { onEvent, onVoid } from './live.ts'
+import { onEvent, onOpen, onVoid } from './live.ts'
 import { signOut } from './session.ts'
 
 /** What was read from one endpoint, kept while pages come and go, and read again when an event says that it changed. */
@@ -74,6 +74,11 @@ onEvent(({ type, runId, threadId }) => {
   for (const { readers, wakes, refresh } of kept.values()) {
     if (readers > 0 && wakes.some((wake) => type.startsWith(wake) || wake === runId || wake === threadId)) refresh()
   }
+})
+
+// What could not be read while nobody answered is read now.
+onOpen(() => {
+  for (const { readers, problem, refresh } of kept.values()) if (readers > 0 && problem.value !== undefined) refresh()
 })
 
 onVoid(() => {
