@@ -50,7 +50,14 @@ function tickWord(seconds: number): string {
   return instant.getHours() + instant.getMinutes() === 0 ? dayOfMonth.format(instant) : hour.format(instant)
 }
 
-function optionsOf(plot: typeof uPlot, width: number, onHover: (index: number | null) => void): uPlot.Options {
+function optionsOf(
+  plot: typeof uPlot,
+  {
+    width,
+    bucketMs,
+    onHover,
+  }: { readonly width: number; readonly bucketMs: number; readonly onHover: (index: number | null) => void },
+): uPlot.Options {
   const [line, quiet, accent, bad, warn] = ['line', 'quiet', 'accent', 'bad', 'warn'].map(colour) as [
     string,
     string,
@@ -59,6 +66,7 @@ function optionsOf(plot: typeof uPlot, width: number, onHover: (index: number | 
     string,
   ]
   const bars = plot.paths.bars?.({ size: [0.7, 24], align: 1 })
+  const steps = plot.paths.stepped?.({ align: 1 })
   const font = '11px system-ui, sans-serif'
   const axis = { stroke: quiet, font, grid: { stroke: line, width: 1 }, ticks: { show: false } }
   return {
@@ -67,7 +75,8 @@ function optionsOf(plot: typeof uPlot, width: number, onHover: (index: number | 
     legend: { show: false },
     cursor: { y: false, points: { show: false }, drag: { setScale: false, x: false, y: false } },
     scales: {
-      x: { time: true },
+      // The last slot has a width, too.
+      x: { time: true, range: (_, min, max) => [min, max + bucketMs / 1000] },
       y: { range: (_, __, max) => [0, Math.max(4, max * 1.15)] },
       usd: { range: (_, __, max) => [0, Math.max(0.01, max * 1.15)] },
     },
@@ -93,7 +102,14 @@ function optionsOf(plot: typeof uPlot, width: number, onHover: (index: number | 
         points: { show: false },
       },
       { label: 'Failed', fill: bad, width: 0, ...(bars === undefined ? {} : { paths: bars }), points: { show: false } },
-      { label: 'Cost', scale: 'usd', stroke: warn, width: 1.5, points: { show: false } },
+      {
+        label: 'Cost',
+        scale: 'usd',
+        stroke: warn,
+        width: 1.5,
+        ...(steps === undefined ? {} : { paths: steps }),
+        points: { show: false },
+      },
     ],
     hooks: { setCursor: [({ cursor }) => onHover(cursor.idx ?? null)] },
   }
@@ -115,7 +131,11 @@ export function Chart(props: Props) {
     const draw = async () => {
       const { default: plot } = await import('uplot')
       if (gone || box.current === null) return
-      chart.current = new plot(optionsOf(plot, box.current.clientWidth, setHovered), latest.current, box.current)
+      chart.current = new plot(
+        optionsOf(plot, { width: box.current.clientWidth, bucketMs: props.bucketMs, onHover: setHovered }),
+        latest.current,
+        box.current,
+      )
     }
     void draw()
     const watch = new ResizeObserver(([entry]) => {
