@@ -15,18 +15,28 @@ async function answerForSchedules(page: Page): Promise<string[]> {
     id: 'sch_1',
     name: 'nightly',
     kind: 'job',
-    when: 'every 1 d',
+    rule: { kind: 'every', everyMs: DAY_MS, anchor: iso(-DAY_MS) },
     failures: 0,
     firings: 3,
     createdAt: iso(-DAY_MS),
+    updatedAt: iso(-DAY_MS),
   }
   const target = { kind: 'agent', agent: 'clerk', text: 'the report' }
   await page.route('**/api/v1/schedules?*', (route) =>
     route.fulfill({
-      json: { items: [{ ...job, target, state, nextAt: iso(DAY_MS), coming: [iso(DAY_MS), iso(2 * DAY_MS)] }] },
+      json: {
+        items: [{ ...job, target, state, nextAt: iso(DAY_MS), next: [{ at: iso(DAY_MS) }, { at: iso(2 * DAY_MS) }] }],
+      },
     }),
   )
-  const past = { scheduleId: 'sch_1', dueAt: iso(-DAY_MS), attempts: 3, state: 'failed', reason: 'timeout' }
+  const past = {
+    id: 'occ_1',
+    scheduleId: 'sch_1',
+    dueAt: iso(-DAY_MS),
+    attempts: 3,
+    state: 'failed',
+    reason: 'timeout',
+  }
   await page.route('**/api/v1/occurrences?*', (route) => route.fulfill({ json: { items: [past] } }))
   await page.route('**/api/v1/schedules/sch_1/*', (route) => {
     const verb = new URL(route.request().url()).pathname.split('/').at(-1) ?? ''

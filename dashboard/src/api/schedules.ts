@@ -1,5 +1,10 @@
 import { callPath } from './client.ts'
 
+export type Rule =
+  | { readonly kind: 'once'; readonly at: string }
+  | { readonly kind: 'every'; readonly everyMs: number; readonly anchor: string }
+  | { readonly kind: 'cron'; readonly expression: string; readonly zone: string }
+
 /** Schedules and their occurrences, as the API answers them. */
 export interface Schedule {
   readonly id: string
@@ -7,27 +12,30 @@ export interface Schedule {
   readonly kind: 'job' | 'followup'
   readonly state: 'active' | 'paused' | 'ended' | 'removed'
   readonly reason?: string
-  /** `every 10 min`, `0 9 * * 1-5 in Europe/Berlin`. */
-  readonly when: string
+  readonly rule: Rule
   readonly target: { readonly kind: string; readonly [field: string]: unknown }
+  readonly options?: { readonly why?: string }
   readonly failures: number
   readonly firings: number
-  readonly why?: string
   readonly nextAt?: string
-  /** The instants that come next, as far as they are known. */
-  readonly coming?: readonly string[]
+  /** The instants that come next, as far as the daemon says them; of a cron expression only it knows. */
+  readonly next?: readonly { readonly at: string }[]
   readonly createdAt: string
+  readonly updatedAt: string
 }
 
 export interface Occurrence {
-  readonly id?: string
+  readonly id: string
   readonly scheduleId: string
   readonly dueAt: string
   readonly firedAt?: string
   readonly state: 'due' | 'dispatched' | 'succeeded' | 'failed' | 'dropped' | 'skipped'
   readonly reason?: string
+  readonly error?: string
   readonly attempts: number
   readonly runId?: string
+  /** How many instants in a row this line stands for. */
+  readonly instants?: number
 }
 
 interface Items<T> {

@@ -1,4 +1,5 @@
-import type { Occurrence, Schedule } from '../api/schedules.ts'
+import type { Occurrence, Rule, Schedule } from '../api/schedules.ts'
+import { span } from './words.ts'
 
 export interface Thing {
   readonly scheduleId: string
@@ -50,14 +51,32 @@ export function daysAround(
   })
 }
 
+export function ruleWords(rule: Rule): string {
+  if (rule.kind === 'once') return 'once'
+  return rule.kind === 'every'
+    ? `every ${span(rule.everyMs).replace(/ 0 (s|min|h)$/, '')}`
+    : `${rule.expression} in ${rule.zone}`
+}
+
+/** A job of every second has more instants than a calendar can show. */
+const SHOWN = 300
+
+/** What comes: as the daemon says, or, where it is plain arithmetic, from the next one on. */
+function comingOf({ rule, next = [], nextAt }: Schedule): readonly string[] {
+  if (next.length > 0) return next.map(({ at }) => at)
+  if (nextAt === undefined) return []
+  if (rule.kind !== 'every') return [nextAt]
+  const end = Date.parse(nextAt) + DAYS * 86_400_000
+  const count = Math.min(SHOWN, Math.ceil((end - Date.parse(nextAt)) / rule.everyMs))
+  return Array.from({ length: count }, (_, index) => new Date(Date.parse(nextAt) + index * rule.everyMs).toISOString())
+}
+
 function thingsOf(schedules: readonly Schedule[], past: readonly Occurrence[]): Thing[] {
   const coming = schedules
     .filter(({ state }) => state === 'active')
-    .flatMap(({ id, coming: instants = [], nextAt }) =>
-      (instants.length > 0 || nextAt === undefined ? instants : [nextAt]).map((at) => ({ scheduleId: id, at })),
-    )
+    .flatMap((schedule) => comingOf(schedule).map((at) => ({ scheduleId: schedule.id, at })))
   return [
-    ...past.map(({ scheduleId, state, dueAt }) => ({ scheduleId, state, at: dueAt, count: 1 })),
+    ...past.map(({ scheduleId, state, dueAt, instants = 1 }) => ({ scheduleId, state, at: dueAt, count: instants })),
     ...coming.map((each) => ({ ...each, state: 'planned', count: 1 })),
   ]
 }
@@ -67,6 +86,8 @@ function together(things: readonly Thing[]): Thing[] {
   const groups = Map.groupBy(things, ({ scheduleId, state }) => `${scheduleId} ${state}`)
   const rank = ({ state }: Thing) => ['failed', 'dropped', 'skipped'].indexOf(state) + 1 || 9
   return [...groups.values()]
-    .flatMap((group) => (group[0] === undefined ? [] : [{ ...group[0], count: group.length }]))
+    .flatMap((group) =>
+      group[0] === undefined ? [] : [{ ...group[0], count: group.reduce((sum, { count }) => sum + count, 0) }],
+    )
     .toSorted((a, b) => rank(a) - rank(b) || a.at.localeCompare(b.at))
 }

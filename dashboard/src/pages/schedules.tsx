@@ -4,7 +4,7 @@ import { actOnSchedule } from '../api/schedules.ts'
 import type { Occurrence, Schedule, ScheduleVerb } from '../api/schedules.ts'
 import { lookOf } from '../look/states.ts'
 import { brief, exact, many, visible } from '../look/words.ts'
-import { daysAround } from '../look/calendar.ts'
+import { daysAround, ruleWords } from '../look/calendar.ts'
 import type { Day } from '../look/calendar.ts'
 import { PageFrame, Section, Trouble, Waiting } from '../parts/page.tsx'
 import { Ago, Empty, Mark, State } from '../parts/small.tsx'
@@ -77,7 +77,7 @@ function Row({ schedule, open }: { readonly schedule: Schedule; readonly open: b
           <State state={schedule.state} />
           <span class="truncate font-medium">
             {visible(schedule.name)}
-            <span class="text-quiet block truncate text-xs font-normal">{schedule.when}</span>
+            <span class="text-quiet block truncate text-xs font-normal">{visible(ruleWords(schedule.rule))}</span>
           </span>
           <span class="text-quiet truncate font-mono text-xs max-md:hidden">{target(schedule)}</span>
           <span class="text-quiet text-right text-sm max-md:hidden">
@@ -87,7 +87,7 @@ function Row({ schedule, open }: { readonly schedule: Schedule; readonly open: b
         </summary>
         <div class="border-line bg-sunken border-t px-3 py-3">
           {schedule.reason !== undefined && <p class="text-warn mb-2">{visible(schedule.reason)}</p>}
-          {schedule.why !== undefined && <p class="text-quiet mb-2">Why: {visible(schedule.why)}</p>}
+          {schedule.options?.why !== undefined && <p class="text-quiet mb-2">Why: {visible(schedule.options.why)}</p>}
           <p class="mb-2 font-mono text-xs break-words md:hidden">{target(schedule)}</p>
           <History own={own} schedule={schedule} />
         </div>
@@ -122,10 +122,10 @@ function History({ own, schedule }: { readonly own: readonly Occurrence[]; reado
       {own.length === 0 && <p class="text-quiet">It has not fired yet.</p>}
       <ul class="grid gap-1">
         {own.slice(0, 12).map((each) => (
-          <li key={each.dueAt} class="flex min-h-6 items-center gap-3 text-sm">
+          <li key={each.id} class="flex min-h-6 items-center gap-3 text-sm">
             <State state={each.state} />
             <Ago at={each.dueAt} class="text-quiet" />
-            {each.reason !== undefined && <span class="text-quiet min-w-0 truncate">{visible(each.reason)}</span>}
+            <span class="text-quiet min-w-0 truncate">{visible(each.reason ?? each.error ?? '')}</span>
             {each.attempts > 1 && <span class="text-quiet">{many(each.attempts, 'try', 'tries')}</span>}
             {each.runId !== undefined && (
               <a class="link ml-auto" href={`/runs/${each.runId}`}>

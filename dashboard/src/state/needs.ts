@@ -1,6 +1,7 @@
 import type { Approval, Doubt, Message } from '../api/shapes.ts'
 import type { Answer } from '../api/client.ts'
 import type { Schedule } from '../api/schedules.ts'
+import { ruleWords } from '../look/calendar.ts'
 import { brief, many, shortId, visible } from '../look/words.ts'
 import { useResource } from './resource.ts'
 import { schedules, useSchedules } from './schedules.ts'
@@ -46,14 +47,14 @@ const ofLetter = ({ id, kind, reason, body, threadId, createdAt }: Message): Nee
   since: createdAt,
 })
 
-const ofSchedule = ({ id, name, reason, when, createdAt }: Schedule): Need => ({
+const ofSchedule = ({ id, name, reason, rule, updatedAt }: Schedule): Need => ({
   key: id,
   to: `/schedules/${id}`,
   state: 'paused',
   what: visible(name),
-  about: visible(reason ?? when),
+  about: visible(reason ?? ruleWords(rule)),
   agent: 'schedule',
-  since: createdAt,
+  since: updatedAt,
 })
 
 const ofBreaker = (breaker: Answer<'breakers.list'>['items'][number]): Need => ({
