@@ -10,11 +10,7 @@ export default defineConfig({
     'src/hooks/program.ts',
   ],
   // The programs of the demo are no modules of ours: they are started.
-  // The page is for browsers and goes as it is.
-  copy: [
-    { from: 'src/cli/demo/*.mjs', to: 'dist/cli/demo' },
-    { from: 'src/server/page/*', to: 'dist/server/page' },
-  ],
+  copy: [{ from: 'src/cli/demo/*.mjs', to: 'dist/cli/demo' }],
   unbundle: true,
   format: 'esm',
   platform: 'node',

@@ -9,6 +9,10 @@ const quick = (name: string, include: string[], testTimeout?: number) => {
   const { test } = suite(name, include, testTimeout)
   return { test: { ...test, isolate: false } }
 }
+/** A suite that looks at the page as it is served. */
+const withPage = (each: ReturnType<typeof suite>) => ({
+  test: { ...each.test, globalSetup: ['test/support/built-dashboard.ts'] },
+})
 
 // The tests of the house rules need no database, so they do not wait for one.
 const projects = process.argv.filter((_, index) => process.argv[index - 1] === '--project')
@@ -29,7 +33,8 @@ export default defineConfig({
       suite('model', ['test/model/**/*.test.ts'], 60_000),
       suite('tools', ['test/tools/**/*.test.ts'], 60_000),
       suite('library', ['test/library/**/*.test.ts'], 60_000),
-      suite('server', ['test/server/**/*.test.ts'], 120_000),
+      withPage(suite('server', ['test/server/**/*.test.ts'], 120_000)),
+      withPage(suite('dashboard', ['test/dashboard/**/*.test.ts'], 120_000)),
       suite('hooks', ['test/hooks/**/*.test.ts'], 300_000),
       suite('schedule', ['test/schedule/**/*.test.ts'], 120_000),
       suite('inbox', ['test/inbox/**/*.test.ts'], 120_000),

@@ -347,12 +347,21 @@ async function askDaemon(call, told, ms, env) {
   const address = /^http:\/\/(127\.0\.0\.1|localhost):(\d{1,5})\/?$/.exec(place?.url ?? '')
   if (address === null) return {}
   try {
-    const token = env.HOLDFAST_TOKEN || fs.readFileSync(path.join(call.home, 'token'), 'utf8').trim()
+    const token = env.HOLDFAST_TOKEN || readToken(call.home)
     const instance = isAlive(place) ? undefined : place.instance
     const speak = { host: address[1], port: Number(address[2]), instance, token }
     return { daemon: await exchange(speak, told, ms) }
   } catch (error) {
     return { trouble: `the daemon did not answer: ${error.message}` }
+  }
+}
+
+/** One that is good for telling what happened, and for nothing else; daemons of older versions made none. */
+function readToken(home) {
+  try {
+    return fs.readFileSync(path.join(home, 'record-token'), 'utf8').trim()
+  } catch {
+    return fs.readFileSync(path.join(home, 'token'), 'utf8').trim()
   }
 }
 

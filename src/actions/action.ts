@@ -1,7 +1,7 @@
 import type { ActionId, RunId, ThreadId } from '../base/ids.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
-import { sql } from '../store/sql.ts'
+import { literals, sql } from '../store/sql.ts'
 import { all, first, single } from '../store/transition.ts'
 
 /**
@@ -87,6 +87,38 @@ export const actionsSince = single((threadId: ThreadId, entrySeq: number) =>
   all(
     actionRow,
     sql`select * from actions where thread_id = ${threadId} and entry_seq >= ${entrySeq} order by entry_seq, ordinal`,
+  ),
+)
+
+/** Those that the entries from one to another asked for. */
+export const actionsBetween = single((threadId: ThreadId, from: number, to: number) =>
+  all(
+    actionRow,
+    sql`select * from actions where thread_id = ${threadId} and entry_seq >= ${from} and entry_seq <= ${to}
+      order by entry_seq, ordinal`,
+  ),
+)
+
+export interface ActionFilter {
+  readonly limit: number
+  readonly runId?: RunId
+  readonly threadId?: ThreadId
+  readonly tool?: string
+  readonly states?: readonly ActionState[]
+  /** Only those older than this one. */
+  readonly after?: string
+}
+
+/** The newest first, as their ids say. */
+export const listActions = single(({ limit, runId, threadId, tool, states, after }: ActionFilter) =>
+  all(
+    actionRow,
+    sql`select * from actions where ${runId === undefined ? sql`1 = 1` : sql`run_id = ${runId}`}
+      and ${threadId === undefined ? sql`1 = 1` : sql`thread_id = ${threadId}`}
+      and ${tool === undefined ? sql`1 = 1` : sql`tool = ${tool}`}
+      and ${states === undefined ? sql`1 = 1` : sql`state in (${literals(states)})`}
+      and ${after === undefined ? sql`1 = 1` : sql`id < ${after}`}
+      order by id desc limit ${limit}`,
   ),
 )
 

@@ -110,11 +110,25 @@ export const approvalOfAction = single((actionId: ActionId) =>
 )
 
 /** What waits for a person, oldest first. */
-export const pendingApprovals = single((limit: number) =>
+export const pendingApprovals = single((limit: number, after?: string) =>
   all(
     approvalRow,
-    sql`select p.* from approvals p join actions a on a.id = p.action_id where p.state = 'pending'
+    sql`select p.* from approvals p join actions a on a.id = p.action_id where p.state = 'pending' and ${
+      after === undefined
+        ? sql`1 = 1`
+        : sql`(p.asked_at, a.entry_seq, a.ordinal) > (select q.asked_at, b.entry_seq, b.ordinal
+            from approvals q join actions b on b.id = q.action_id where q.id = ${after})`
+    }
       order by p.asked_at, a.entry_seq, a.ordinal limit ${limit}`,
+  ),
+)
+
+export const approvalsIn = single((state: ApprovalState, limit: number, after?: string) =>
+  all(
+    approvalRow,
+    sql`select * from approvals where state = ${state} and ${
+      after === undefined ? sql`1 = 1` : sql`(asked_at, id) < (select asked_at, id from approvals where id = ${after})`
+    } order by asked_at desc, id desc limit ${limit}`,
   ),
 )
 

@@ -9,8 +9,8 @@ import type { Transition } from '../store/transition.ts'
 import { findEntry } from '../threads/conversation.ts'
 import { actionRow, findAction } from './action.ts'
 import type { Action } from './action.ts'
-import { approvalRow, approvalsOfRun, pendingApprovals } from './approval.ts'
-import type { Approval } from './approval.ts'
+import { approvalRow, approvalsIn, approvalsOfRun, pendingApprovals } from './approval.ts'
+import type { Approval, ApprovalState } from './approval.ts'
 import { openDoubts } from './doubt.ts'
 
 /*
@@ -44,16 +44,23 @@ function* askedMatter(approval: Approval): Transition<AskedMatter> {
 }
 
 /** What waits for a yes or a no, oldest first. */
-export function* askedMatters(limit: number): Transition<AskedMatter[]> {
+export function* askedMatters(limit: number, after?: string): Transition<AskedMatter[]> {
   const matters: AskedMatter[] = []
-  for (const approval of yield* pendingApprovals.single(limit)) matters.push(yield* askedMatter(approval))
+  for (const approval of yield* pendingApprovals.single(limit, after)) matters.push(yield* askedMatter(approval))
+  return matters
+}
+
+/** What was answered, newest first. */
+export function* answeredMatters(state: ApprovalState, limit: number, after?: string): Transition<AskedMatter[]> {
+  const matters: AskedMatter[] = []
+  for (const approval of yield* approvalsIn.single(state, limit, after)) matters.push(yield* askedMatter(approval))
   return matters
 }
 
 /** What nobody knows about, oldest first. */
-export function* doubtfulMatters(limit: number): Transition<Matter[]> {
+export function* doubtfulMatters(limit: number, after?: string): Transition<Matter[]> {
   const matters: Matter[] = []
-  for (const action of yield* openDoubts.single(limit)) matters.push(yield* matterOf(action))
+  for (const action of yield* openDoubts.single(limit, after)) matters.push(yield* matterOf(action))
   return matters
 }
 
@@ -138,6 +145,7 @@ export function viewAsked({ approval, action, run, said }: AskedMatter) {
     id,
     state,
     actionId: action.id,
+    step: action.entrySeq,
     runId: run.id,
     threadId: run.threadId,
     agent: run.agent,
@@ -163,11 +171,14 @@ export function viewDoubt({ action, run, said }: Matter) {
     runId: run.id,
     threadId: run.threadId,
     agent: run.agent,
+    runState: run.state,
     tool,
     input,
     signature,
     state,
     tries,
+    createdAt: iso(action.createdAt),
+    ...(action.decision === null ? {} : { allowedBy: { by: action.decision.by, via: action.decision.via } }),
     ...(startedAt === null ? {} : { startedAt: iso(startedAt) }),
     /** What was seen of it: its output, and what a probe said. */
     ...(error === null ? {} : { seen: error }),

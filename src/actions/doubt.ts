@@ -10,10 +10,14 @@ import type { Action } from './action.ts'
 import { recordSettled } from './propose.ts'
 
 /** What nobody knows about, oldest first. */
-export const openDoubts = single((limit: number) =>
+export const openDoubts = single((limit: number, after?: string) =>
   all(
     actionRow,
-    sql`select * from actions where state = 'in_doubt' and given_up is null order by created_at, entry_seq, ordinal limit ${limit}`,
+    sql`select * from actions where state = 'in_doubt' and given_up is null and ${
+      after === undefined
+        ? sql`1 = 1`
+        : sql`(created_at, entry_seq, ordinal) > (select created_at, entry_seq, ordinal from actions where id = ${after})`
+    } order by created_at, entry_seq, ordinal limit ${limit}`,
   ),
 )
 

@@ -206,6 +206,11 @@ export const LIMITS = {
   /** Entries, messages and runs of one thread that are shown at once, the newest. */
   threadShown: 1_000,
 
+  /** Events that one page of the log looks through for those that were asked for: some 20 ms. */
+  eventsLooked: 20_000,
+  /** Points in a chart; a screen has no more. */
+  seriesBuckets: 1_000,
+
   // The window (src/server).
   /** Event streams that are open at the same time; each costs a socket and a look at every commit. */
   eventStreams: 64,
@@ -219,8 +224,27 @@ export const LIMITS = {
   liveCharacters: 64 * 1024,
   /** Replies under way that are kept so; the oldest goes first. 256 of them are 16 MB at most. */
   liveReplies: 256,
-  /** Connections to the window at the same time. */
-  connections: 256,
+  /** Connections to the window at the same time. One more, and the oldest that has asked for nothing yet has to go. */
+  connections: 512,
+  /** Headers of a request, as bytes: a token and a cookie fit in a tenth of it. */
+  headerBytes: 16 * 1024,
+  /** From the first byte of a request to its last header, and to the end of its body. */
+  headersMs: 10_000,
+  requestMs: 30_000,
+  /** How often that is looked at. */
+  requestCheckMs: 2_000,
+  /** A connection on which nothing has moved for this long; streams say something every 15 s. */
+  silentConnectionMs: 120_000,
+  /** Requests that are answered at the same time. Beyond that a caller is told to come back: waiting in our memory is no better. */
+  requestsAtOnce: 128,
+  /** A code that signs a browser in: long enough to walk to another screen. */
+  signInCodeMs: 10 * 60_000,
+  /** Codes that wait to be used, and tries with wrong ones in a minute: nobody types that many. */
+  signInCodes: 20,
+  signInTries: 20,
+  signInTriesMs: 60_000,
+  /** A browser stays signed in this long. */
+  browserMs: 30 * 86_400_000,
   /** Requests under way get this long to end when the daemon stops. */
   windowCloseMs: 1_000,
 

@@ -1,15 +1,10 @@
 import type { Command } from 'commander'
 
-import { actionsByPrefix } from '../actions/action.ts'
-import { viewAction } from '../actions/view.ts'
-import { releaseAction } from '../actions/window.ts'
-import { HoldfastError } from '../base/errors.ts'
-import { withRuntime } from './context.ts'
-import type { Context } from './context.ts'
+import { withApi } from './context.ts'
+import type { Operator } from './context.ts'
 import { EXIT } from './exit-code.ts'
-import { onlyOne } from './find.ts'
 import type { SetExit } from './main.ts'
-import { decider, refuseInsideRun } from './person.ts'
+import { refuseInsideRun } from './person.ts'
 
 export function addActions(program: Command, setExit: SetExit): void {
   const actions = program.command('actions').description('what agents did; `runs statement` lists it')
@@ -19,7 +14,7 @@ export function addActions(program: Command, setExit: SetExit): void {
     .argument('<action>')
     .option('--why <text>', 'for the record')
     .action(async (id: string, flags: AgainFlags, command: Command) => {
-      setExit(await withRuntime(command, (context) => again(context, id, flags), 'welcome'))
+      setExit(await withApi(command, (operator) => again(operator, id, flags)))
     })
 }
 
@@ -27,24 +22,11 @@ interface AgainFlags {
   readonly why?: string
 }
 
-async function again(context: Context, given: string, { why }: AgainFlags): Promise<number> {
-  refuseInsideRun(context)
-  const { runtime, output } = context
-  const prefix = given.startsWith('act_') ? given : `act_${given}`
-  const found = await runtime.store.read(actionsByPrefix, prefix)
-  const { id } = onlyOne(found, 'action', given, '`holdfast runs statement` shows those of a run')
-  const { by } = decider()
-  const released = await runtime.store.apply(releaseAction, id, { by, ...(why === undefined ? {} : { why }) })
-  if (released.kind === 'in-doubt')
-    throw new HoldfastError('actions/in-doubt', `nobody knows whether ${released.action.id} happened`, {
-      remedy: '`holdfast doubts` settles it first',
-    })
-  if (released.kind !== 'released')
-    throw new HoldfastError('actions/not-held', `nothing keeps an identical call of ${id} from being performed`, {
-      remedy: 'let the agent make it',
-    })
-  const { action } = released
-  output.result(viewAction(action), () => `${action.id} may be done once more`)
+async function again(operator: Operator, given: string, { why }: AgainFlags): Promise<number> {
+  refuseInsideRun(operator)
+  const { api, output } = operator
+  const action = await api.call('actions.again', { action: given, ...(why === undefined ? {} : { why }) })
+  output.result(action, () => `${action.id} may be done once more`)
   output.note('tell the agent to do it again: it will be asked for afresh')
   return EXIT.done
 }

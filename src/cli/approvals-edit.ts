@@ -1,12 +1,7 @@
-import { editApproval } from '../actions/edit.ts'
-import { viewAsked } from '../actions/desk.ts'
-import { taken } from '../actions/verdict.ts'
 import { HoldfastError } from '../base/errors.ts'
-import { editedCall } from '../loop/edit-call.ts'
-import type { Context } from './context.ts'
+import type { Operator } from './context.ts'
 import { EXIT } from './exit-code.ts'
-import { theApproval } from './find.ts'
-import { decider, refuseInsideRun } from './person.ts'
+import { refuseInsideRun } from './person.ts'
 import { describeAsked } from './show-matter.ts'
 
 export interface EditFlags {
@@ -16,24 +11,19 @@ export interface EditFlags {
 }
 
 /** A person changes a call before it is done. What it becomes asks for a yes of its own. */
-export async function editCall(context: Context, given: string, flags: EditFlags): Promise<number> {
-  refuseInsideRun(context)
-  const { runtime, output } = context
-  const matter = await theApproval(runtime.store, given)
-  const { id } = matter.approval
-  const tool = await runtime.toolOf(matter.run.agent, matter.action.tool)
-  const { digest = matter.approval.digest, note } = flags
-  const edited = await runtime.store.apply(editApproval, id, {
-    ...decider(),
+export async function editCall(operator: Operator, given: string, flags: EditFlags): Promise<number> {
+  refuseInsideRun(operator)
+  const { api, output } = operator
+  const asked = await api.call('approvals.show', { approval: given })
+  const { digest = asked.digest, note } = flags
+  const edited = await api.call('approvals.edit', {
+    approval: asked.id,
+    input: parsed(flags.input),
     digest,
-    action: editedCall(matter, tool, parsed(flags.input), runtime.random),
     ...(note === undefined ? {} : { note }),
-    ...(runtime.config?.approvalMs === undefined ? {} : { expiresInMs: runtime.config.approvalMs }),
   })
-  const { approval, action } = taken(matter.approval, edited, `\`holdfast approvals show ${id}\``)
-  const after = { ...matter, approval, action }
-  output.result({ ...viewAsked(after), replaces: id }, () => describeAsked(after))
-  output.note(`${id} is replaced; nothing is done before \`holdfast approvals approve ${approval.id}\``)
+  output.result(edited, () => describeAsked(edited))
+  output.note(`${edited.replaces} is replaced; nothing is done before \`holdfast approvals approve ${edited.id}\``)
   return EXIT.done
 }
 

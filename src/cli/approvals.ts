@@ -1,26 +1,18 @@
 import type { Command } from 'commander'
 
-import { approveAlways } from '../actions/always.ts'
-import { decideApproval } from '../actions/decide.ts'
-import type { Answer, Decided } from '../actions/decide.ts'
-import { askedMatters, viewAsked } from '../actions/desk.ts'
-import type { AskedMatter } from '../actions/desk.ts'
-import { describeRule } from '../actions/policy-check.ts'
-import { alwaysRule, taken } from '../actions/verdict.ts'
+import type { Answer } from '../api/routes.ts'
 import { HoldfastError } from '../base/errors.ts'
-import type { RunId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
-import { resumeLine, sessionAway } from '../sessions/away.ts'
 import { editCall } from './approvals-edit.ts'
 import type { EditFlags } from './approvals-edit.ts'
-import { withRuntime } from './context.ts'
-import type { Context } from './context.ts'
+import { withApi } from './context.ts'
+import type { Operator } from './context.ts'
 import { EXIT } from './exit-code.ts'
-import { theApproval } from './find.ts'
 import type { SetExit } from './main.ts'
 import { ago, table, visible } from './output.ts'
-import { askLine, decider, hasTerminal, noteIfNobodyWorks, refuseInsideRun } from './person.ts'
+import { askLine, hasTerminal, noteIfNobodyWorks, refuseInsideRun } from './person.ts'
 import { describeAsked } from './show-matter.ts'
+import type { ApprovalView } from './views.ts'
 
 interface DecisionFlags {
   readonly digest?: string
@@ -32,17 +24,17 @@ export function addApprovals(program: Command, setExit: SetExit): void {
   const approvals = program
     .command('approvals')
     .description('what waits for a yes or a no; in a terminal, one by one')
-    .action(async (_: unknown, command: Command) => setExit(await withRuntime(command, desk, 'welcome')))
+    .action(async (_: unknown, command: Command) => setExit(await withApi(command, desk)))
   approvals
     .command('list')
     .description('what waits for a decision, oldest first')
-    .action(async (_: unknown, command: Command) => setExit(await withRuntime(command, list, 'welcome')))
+    .action(async (_: unknown, command: Command) => setExit(await withApi(command, list)))
   approvals
     .command('show')
     .description('the exact bytes that would run, who asks and until when')
     .argument('<approval>')
     .action(async (id: string, _: unknown, command: Command) =>
-      setExit(await withRuntime(command, (context) => show(context, id), 'welcome')),
+      setExit(await withApi(command, (operator) => show(operator, id))),
     )
   const verbs = [
     ['approve', 'yes, this once'],
@@ -51,18 +43,18 @@ export function addApprovals(program: Command, setExit: SetExit): void {
   ] as const
   for (const [kind, description] of verbs) {
     deciding(approvals, kind, description).action(async (id: string, flags: DecisionFlags, command: Command) => {
-      setExit(await withRuntime(command, (context) => decide(context, id, kind, flags), 'welcome'))
+      setExit(await withApi(command, (operator) => decide(operator, id, kind, flags)))
     })
   }
   deciding(approvals, 'edit', 'change its arguments; the changed call asks for a yes of its own')
     .requiredOption('--input <json>', 'all of its arguments, as they are to be')
     .action(async (id: string, flags: EditFlags, command: Command) => {
-      setExit(await withRuntime(command, (context) => editCall(context, id, flags)))
+      setExit(await withApi(command, (operator) => editCall(operator, id, flags), 'needed'))
     })
   deciding(approvals, 'always', 'yes, and from now on to exactly this call; shows the rule that it makes first')
     .option('--yes', 'make the rule without asking')
     .action(async (id: string, flags: DecisionFlags, command: Command) => {
-      setExit(await withRuntime(command, (context) => always(context, id, flags), 'welcome'))
+      setExit(await withApi(command, (operator) => always(operator, id, flags)))
     })
 }
 
@@ -74,16 +66,16 @@ const deciding = (approvals: Command, name: string, description: string): Comman
     .option('--digest <digest>', 'only if it is exactly what was shown with this digest')
     .option('--note <text>', 'why, for the record and for the agent')
 
-async function list({ runtime, output }: Context): Promise<number> {
-  const matters = await runtime.store.read(askedMatters, LIMITS.page)
-  const now = runtime.clock.now()
-  output.result(matters.map(viewAsked), () =>
-    matters.length === 0
+async function list({ api, output, clock }: Operator): Promise<number> {
+  const { items } = await api.call('approvals.list', { limit: LIMITS.page })
+  const now = clock.now()
+  output.result(items, () =>
+    items.length === 0
       ? 'nothing waits for a decision'
       : table(
           ['APPROVAL', 'AGENT', 'TOOL', 'ASKED', 'INPUT'],
-          matters.map(({ approval, action, run }) => {
-            return [approval.id, run.agent, action.tool, ago(approval.askedAt, now), brief(action.input)]
+          items.map(({ id, agent, tool, askedAt, input }) => {
+            return [id, agent, tool, ago(Date.parse(askedAt), now), brief(input)]
           }),
         ),
   )
@@ -98,104 +90,103 @@ export function brief(input: unknown): string {
   return text.length <= SHOWN ? text : `${text.slice(0, SHOWN)}… (${text.length - SHOWN} more)`
 }
 
-async function show({ runtime, output }: Context, given: string): Promise<number> {
-  const matter = await theApproval(runtime.store, given)
-  output.result(viewAsked(matter), () => describeAsked(matter))
+async function show({ api, output }: Operator, given: string): Promise<number> {
+  const approval = await api.call('approvals.show', { approval: given })
+  output.result(approval, () => describeAsked(approval))
   return EXIT.done
 }
 
-async function decide(context: Context, given: string, kind: Answer['kind'], flags: DecisionFlags): Promise<number> {
-  refuseInsideRun(context)
-  const matter = await theApproval(context.runtime.store, given)
-  const decided = await context.runtime.store.apply(decideApproval, matter.approval.id, {
-    ...answerOf(matter, flags),
-    kind,
-  })
-  return report(context, matter, decided)
+type Kind = 'approve' | 'skip' | 'deny'
+
+async function decide(operator: Operator, given: string, decision: Kind, flags: DecisionFlags): Promise<number> {
+  refuseInsideRun(operator)
+  const { id, digest } = await operator.api.call('approvals.show', { approval: given })
+  const answer = { approval: id, ...answerOf(digest, flags) }
+  return report(operator, await operator.api.call('approvals.decide', { ...answer, decision }))
 }
 
-const answerOf = ({ approval }: AskedMatter, { digest = approval.digest, note }: DecisionFlags) => ({
-  ...decider(),
+/** Bound to what was shown, or to what is there now if nobody says what was. */
+const answerOf = (now: string, { digest = now, note }: DecisionFlags) => ({
   digest,
   ...(note === undefined ? {} : { note }),
 })
 
-async function report(context: Context, matter: AskedMatter, decided: Decided, rule?: string): Promise<number> {
-  const { id } = matter.approval
-  const { approval } = taken(matter.approval, decided, `\`holdfast approvals show ${id}\``)
-  const after = viewAsked({ ...matter, ...decided, approval })
-  context.output.result(
-    rule === undefined ? after : { ...after, ruleId: rule },
-    () => `${approval.id} ${approval.state}`,
-  )
-  if (matter.run.request.kind === 'observed') await noteHowToGoOn(context, matter.run.id)
-  else await noteIfNobodyWorks(context)
+async function report(operator: Operator, decided: Answer<'approvals.decide'>): Promise<number> {
+  const { rule: _, ...after } = decided
+  operator.output.result(after, () => `${after.id} ${after.state}`)
+  const { request } = await operator.api.call('runs.show', { run: after.runId })
+  if (request.kind === 'observed') noteHowToGoOn(operator, after.resume)
+  else await noteIfNobodyWorks(operator)
   return EXIT.done
 }
 
 /** The turn of a session goes on in its own client, and only there. */
-async function noteHowToGoOn({ runtime, output }: Context, runId: RunId): Promise<void> {
-  const session = await runtime.store.read(sessionAway, runId)
-  if (session !== undefined)
-    output.note(`its client goes on with: ${visible(resumeLine(session))} (of an agent of yours the daemon does it)`)
+function noteHowToGoOn({ output }: Operator, resume: string | undefined): void {
+  if (resume !== undefined)
+    output.note(`its client goes on with: ${visible(resume)} (of an agent of yours the daemon does it)`)
 }
 
-async function always(context: Context, given: string, flags: DecisionFlags): Promise<number> {
-  refuseInsideRun(context)
-  const { runtime, output } = context
-  const matter = await theApproval(runtime.store, given)
-  const { approval } = matter
-  const rule = alwaysRule(matter, decider().by, `\`holdfast approvals approve ${approval.id}\``)
-  const sentence = describeRule(rule.rule)
-  if (flags.yes !== true) output.note(`this makes a rule: ${visible(sentence)}`)
-  if (flags.yes !== true && !(await isConfirmed())) {
-    throw new HoldfastError('approvals/not-confirmed', `no rule was made: ${sentence}`, {
-      remedy: '--yes makes it; nothing was decided so far',
-    })
+async function always(operator: Operator, given: string, flags: DecisionFlags): Promise<number> {
+  refuseInsideRun(operator)
+  const { api, output } = operator
+  const approval = await api.call('approvals.show', { approval: given })
+  const { id, digest } = approval
+  const sentence = ruleOf(approval)
+  if (flags.yes !== true && sentence !== undefined) {
+    output.note(`this makes a rule: ${visible(sentence)}`)
+    if (!(await isConfirmed())) {
+      throw new HoldfastError('approvals/not-confirmed', `no rule was made: ${sentence}`, {
+        remedy: '--yes makes it; nothing was decided so far',
+      })
+    }
   }
-  const decided = await runtime.store.apply(approveAlways, approval.id, answerOf(matter, flags), rule)
-  if (decided.kind === 'decided') output.note(`from now on: ${visible(sentence)} (${rule.id})`)
-  return report(context, matter, decided, rule.id)
+  const decided = await api.call('approvals.always', { approval: id, ...answerOf(digest, flags) })
+  output.note(`from now on: ${visible(decided.rule ?? '')} (${decided.ruleId})`)
+  return report(operator, decided)
 }
+
+/** What saying "always" would allow; of what cannot be, or is decided, the answer says why. */
+const ruleOf = ({ always: would }: ApprovalView): string | undefined =>
+  would !== undefined && 'rule' in would ? would.rule : undefined
 
 const isConfirmed = async () => hasTerminal() && ['y', 'yes'].includes((await askLine('make it? [y/N] ')) ?? '')
 
 /** Without a verb: one by one where somebody sits at a terminal, a list elsewhere. */
-async function desk(context: Context): Promise<number> {
-  if (context.output.json || !hasTerminal()) return list(context)
-  refuseInsideRun(context)
-  const { store } = context.runtime
+async function desk(operator: Operator): Promise<number> {
+  if (operator.output.json || !hasTerminal()) return list(operator)
+  refuseInsideRun(operator)
+  const waiting = async () => (await operator.api.call('approvals.list', { limit: LIMITS.page })).items
   const left = new Set<string>()
   const seen = new Set<number>()
   for (;;) {
     // Read again each time: what somebody else has decided meanwhile is not asked for.
-    const matters = (await store.read(askedMatters, LIMITS.page)).filter(({ approval }) => !left.has(approval.id))
-    const [matter] = matters
-    if (matter === undefined) break
-    left.add(matter.approval.id)
-    introduce(matters, matter.action.entrySeq, seen)
-    process.stderr.write(`\n${describeAsked(matter)}\n\n`)
-    if ((await decideHere(context, matter, matters.length - 1)) === 'quit') break
+    const open = (await waiting()).filter(({ id }) => !left.has(id))
+    const [approval] = open
+    if (approval === undefined) break
+    left.add(approval.id)
+    introduce(open, approval.step, seen)
+    process.stderr.write(`\n${describeAsked(approval)}\n\n`)
+    if ((await decideHere(operator, approval, open.length - 1)) === 'quit') break
   }
-  const still = (await store.read(askedMatters, LIMITS.page)).length
+  const still = (await waiting()).length
   process.stdout.write(still === 0 ? 'nothing waits for a decision\n' : `still waiting: ${still}\n`)
   return EXIT.done
 }
 
 /** What a model asked for in one reply is seen together before the first of it is decided. */
-function introduce(matters: readonly AskedMatter[], reply: number, seen: Set<number>): void {
-  const together = matters.filter(({ action }) => action.entrySeq === reply)
+function introduce(open: readonly ApprovalView[], reply: number, seen: Set<number>): void {
+  const together = open.filter(({ step }) => step === reply)
   if (together.length > 1 && !seen.has(reply)) process.stderr.write(`\n${overview(together)}\n`)
   seen.add(reply)
 }
 
-function overview(matters: readonly AskedMatter[]): string {
-  const lines = matters.map(({ approval, action }) => [approval.id, action.tool, brief(action.input)])
-  const title = `${matters.length} calls of one reply wait; each is decided by itself:`
+function overview(together: readonly ApprovalView[]): string {
+  const lines = together.map(({ id, tool, input }) => [id, tool, brief(input)])
+  const title = `${together.length} calls of one reply wait; each is decided by itself:`
   return [title, table(['APPROVAL', 'TOOL', 'INPUT'], lines)].join('\n')
 }
 
-const KEYS: Readonly<Record<string, Answer['kind'] | 'always' | 'quit' | 'later'>> = {
+const KEYS: Readonly<Record<string, Kind | 'always' | 'quit' | 'later'>> = {
   a: 'approve',
   approve: 'approve',
   s: 'skip',
@@ -209,7 +200,7 @@ const KEYS: Readonly<Record<string, Answer['kind'] | 'always' | 'quit' | 'later'
   quit: 'quit',
 }
 
-async function decideHere(context: Context, matter: AskedMatter, more: number): Promise<'quit' | 'next'> {
+async function decideHere(operator: Operator, { id, digest }: ApprovalView, more: number): Promise<'quit' | 'next'> {
   for (;;) {
     const line = await askLine(`[a]pprove [s]kip [d]eny always [n]ext [q]uit${more === 0 ? '' : ` (${more} more)`}: `)
     const meant = line === undefined ? 'quit' : KEYS[line]
@@ -217,14 +208,13 @@ async function decideHere(context: Context, matter: AskedMatter, more: number): 
     if (meant === 'quit') return 'quit'
     if (meant === 'later') return 'next'
     try {
-      const { id, digest } = matter.approval
-      if (meant === 'always') await always(context, id, { digest })
-      else await decide(context, id, meant, { digest })
+      if (meant === 'always') await always(operator, id, { digest })
+      else await decide(operator, id, meant, { digest })
       return 'next'
     } catch (error) {
       // What cannot be done is said, and the question stays.
       if (!(error instanceof HoldfastError)) throw error
-      context.output.note(visible(`${error.message}${error.remedy === undefined ? '' : `; ${error.remedy}`}`))
+      operator.output.note(visible(`${error.message}${error.remedy === undefined ? '' : `; ${error.remedy}`}`))
       if (error.code === 'approvals/too-late') return 'next'
     }
   }

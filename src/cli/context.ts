@@ -1,6 +1,9 @@
 import type { Command } from 'commander'
 
-import { describeError } from '../base/errors.ts'
+import type { Api } from '../api/client.ts'
+import { systemClock } from '../base/clock.ts'
+import type { Clock } from '../base/clock.ts'
+import { HoldfastError, describeError } from '../base/errors.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import { createRuntime } from '../runtime.ts'
 import type { Runtime } from '../runtime.ts'
@@ -9,6 +12,7 @@ import type { Environment } from './environment.ts'
 import { findConfig } from './find-config.ts'
 import { makeOutput } from './output.ts'
 import type { Output } from './output.ts'
+import { decider } from './person.ts'
 
 /** What every command works with. */
 export interface Context {
@@ -32,6 +36,44 @@ interface GlobalFlags {
  */
 type Configuration = 'needed' | 'welcome'
 
+/** What a command works with that only looks and asks: the daemon at HOLDFAST_URL, or the store of this machine. */
+export interface Operator {
+  readonly environment: Environment
+  readonly output: Output
+  readonly api: Api
+  readonly clock: Clock
+  /** Undefined: the daemon is elsewhere. */
+  readonly local: Context | undefined
+}
+
+/**
+ * The same questions and the same answers, wherever they are asked: over HTTP where HOLDFAST_URL names a daemon, else by the
+ * very code that a daemon would answer with, on the store itself.
+ */
+export async function withApi(
+  command: Command,
+  work: (operator: Operator) => Promise<number>,
+  configuration: Configuration = 'welcome',
+): Promise<number> {
+  const flags = command.optsWithGlobals<GlobalFlags>()
+  const environment = readEnvironment(flags)
+  if (environment.url === undefined) {
+    return withRuntime(command, async (context) => work(await operatorHere(context)), configuration)
+  }
+  const output = makeOutput(flags.json === true)
+  const { remoteApi } = await import('./remote.ts')
+  const api = remoteApi(environment.url, environment, output.note)
+  return work({ environment, output, api, clock: systemClock, local: undefined })
+}
+
+export async function operatorHere(context: Context): Promise<Operator> {
+  const { runtime, environment, output } = context
+  // Loaded here, because a command that only runs another starts faster without it.
+  const { localApi } = await import('../control/handlers.ts')
+  const api = localApi({ runtime }, { ...decider(), scopes: ['admin'] })
+  return { environment, output, api, clock: runtime.clock, local: context }
+}
+
 /** Opens the runtime that the flags and the environment name, lets `work` use it, and closes it. */
 export async function withRuntime(
   command: Command,
@@ -41,6 +83,7 @@ export async function withRuntime(
   const flags = command.optsWithGlobals<GlobalFlags>()
   const output = makeOutput(flags.json === true)
   const environment = readEnvironment(flags)
+  if (environment.url !== undefined && !HERE.has(command.name())) throw onlyHere(command)
   const config = await readConfiguration(flags, environment, output, configuration)
   const runtime = await createRuntime({
     home: environment.home,
@@ -56,6 +99,18 @@ export async function withRuntime(
     await runtime.close()
   }
 }
+
+/** They are about this machine, whatever daemon somebody talks to otherwise. */
+const HERE: ReadonlySet<string> = new Set(['up', 'doctor', 'backup'])
+
+const onlyHere = (command: Command) =>
+  new HoldfastError(
+    'usage/only-here',
+    `\`${command.name()}\` works on a store of this machine, and HOLDFAST_URL is set`,
+    {
+      remedy: 'unset HOLDFAST_URL, or run it where the daemon is',
+    },
+  )
 
 /** One that is named on the command line can be left out there, so it is always needed. */
 async function readConfiguration(

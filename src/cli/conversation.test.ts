@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest'
 
-import type { Action } from '../actions/action.ts'
-import type { Entry } from '../threads/conversation.ts'
 import { describeTurns } from './conversation.ts'
+import type { ActionView, StepView } from './views.ts'
 
-const entry = (kind: Entry['kind'], body: Entry['body']) => ({ kind, body, seq: 1 }) as Entry
+const entry = (kind: StepView['kind'], body: object) => ({ kind, ...body, seq: 1 }) as StepView
 
 test('a reply without words says whether it called tools', () => {
   const calls = [{ id: 'c', tool: 'shell', input: {} }]
@@ -17,9 +16,9 @@ test('what a model says cannot steer the terminal', () => {
 })
 
 test('an action that evidence has settled says which', () => {
-  const action = { tool: 'pay', input: {}, state: 'done', error: null, repeatOf: null, result: 1, entrySeq: 1 }
+  const action = { tool: 'pay', input: {}, state: 'done', result: 1, step: 1 }
   const shown = (settledBy: string) =>
-    describeTurns([entry('assistant', { text: 'x' })], [{ ...action, settledBy } as unknown as Action])
+    describeTurns([entry('assistant', { text: 'x' })], [{ ...action, settledBy } as unknown as ActionView])
   expect(shown('its probe')).toEqual(['< x\n  · pay {}: done, settled by its probe (1)'])
   expect(shown('its tool')).toEqual(['< x\n  · pay {}: done (1)'])
 })

@@ -1,42 +1,41 @@
-import type { Action } from '../actions/action.ts'
-import type { Entry } from '../threads/conversation.ts'
 import { visible, visibleLine } from './output.ts'
+import type { ActionView, StepView } from './views.ts'
 
 const MOST_CHARACTERS = 500
 /** What came of a call matters more than what it was given. */
 const MOST_OF_INPUT = 200
 
 /** What was said and done, in order, for people: the exact bytes are in `--json`. */
-export function describeTurns(entries: readonly Entry[], actions: readonly Action[]): string[] {
-  if (entries.length === 0) return []
-  return [entries.flatMap((entry) => [describeEntry(entry), ...actionsAfter(entry, actions)]).join('\n')]
+export function describeTurns(steps: readonly StepView[], actions: readonly ActionView[]): string[] {
+  if (steps.length === 0) return []
+  return [steps.flatMap((step) => [describeStep(step), ...actionsAfter(step, actions)]).join('\n')]
 }
 
 const MARKS = { user: '>', assistant: '<', summary: '=' } as const
 
-function describeEntry({ kind, body }: Entry): string {
-  const text = typeof body.text === 'string' ? body.text : ''
-  const calls = Array.isArray(body.toolCalls) ? body.toolCalls.length : 0
-  return `${MARKS[kind]} ${brief(text === '' ? (calls === 0 ? '(nothing)' : '(tool calls)') : text)}`
+function describeStep(step: StepView): string {
+  const text = typeof step['text'] === 'string' ? step['text'] : ''
+  const calls = Array.isArray(step['toolCalls']) ? step['toolCalls'].length : 0
+  return `${MARKS[step.kind]} ${brief(text === '' ? (calls === 0 ? '(nothing)' : '(tool calls)') : text)}`
 }
 
-const actionsAfter = ({ seq }: Entry, actions: readonly Action[]) =>
-  actions.filter(({ entrySeq }) => entrySeq === seq).map(describeAction)
+const actionsAfter = ({ seq }: StepView, actions: readonly ActionView[]) =>
+  actions.filter(({ step }) => step === seq).map(describeAction)
 
-function describeAction(action: Action): string {
+function describeAction(action: ActionView): string {
   const { tool, input, error, result } = action
   const became = whatBecame(action)
-  const detail = error ?? (result === null ? '' : JSON.stringify(result))
+  const detail = error ?? (result === undefined ? '' : JSON.stringify(result))
   const call = `${visibleLine(tool)} ${brief(JSON.stringify(input), MOST_OF_INPUT)}`
   return `  · ${call}: ${visibleLine(became)}${detail === '' ? '' : ` (${brief(detail)})`}`
 }
 
 // Who settles an action when nothing went wrong, or says so in its error.
-const USUAL = [null, 'its tool', 'nobody', 'limit', 'repeat']
+const USUAL: readonly (string | undefined)[] = [undefined, 'its tool', 'nobody', 'limit', 'repeat']
 
 /** Evidence is named: "done, settled by its probe". */
-function whatBecame({ state, repeatOf, settledBy }: Action): string {
-  if (repeatOf !== null) return 'answered from the first'
+function whatBecame({ state, repeatOf, settledBy }: ActionView): string {
+  if (repeatOf !== undefined) return 'answered from the first'
   return `${state.replace('_', ' ')}${USUAL.includes(settledBy) ? '' : `, settled by ${settledBy}`}`
 }
 

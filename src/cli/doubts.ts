@@ -1,20 +1,15 @@
 import type { Command } from 'commander'
 
-import { doubtfulMatters, viewDoubt } from '../actions/desk.ts'
-import { resolveDoubt } from '../actions/doubt.ts'
-import type { Resolution } from '../actions/doubt.ts'
-import { resolved } from '../actions/verdict.ts'
+import type { Ask } from '../api/routes.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
-import { thisPlace } from '../processes/identity.ts'
 import { brief } from './approvals.ts'
-import { withRuntime } from './context.ts'
-import type { Context } from './context.ts'
+import { withApi } from './context.ts'
+import type { Operator } from './context.ts'
 import { EXIT } from './exit-code.ts'
-import { theDoubt } from './find.ts'
 import type { SetExit } from './main.ts'
 import { ago, table } from './output.ts'
-import { decider, noteIfNobodyWorks, refuseInsideRun } from './person.ts'
+import { noteIfNobodyWorks, refuseInsideRun } from './person.ts'
 import { describeDoubt } from './show-matter.ts'
 
 interface ResolveFlags {
@@ -32,13 +27,13 @@ export function addDoubts(program: Command, setExit: SetExit): void {
   doubts
     .command('list', { isDefault: true })
     .description('what nobody knows about, oldest first')
-    .action(async (_: unknown, command: Command) => setExit(await withRuntime(command, list, 'welcome')))
+    .action(async (_: unknown, command: Command) => setExit(await withApi(command, list)))
   doubts
     .command('show')
     .description('what was intended, when it started, what was seen of it')
     .argument('<doubt>')
     .action(async (id: string, _: unknown, command: Command) =>
-      setExit(await withRuntime(command, (context) => show(context, id), 'welcome')),
+      setExit(await withApi(command, (operator) => show(operator, id))),
     )
   doubts
     .command('resolve')
@@ -55,58 +50,56 @@ export function addDoubts(program: Command, setExit: SetExit): void {
     .option('--give-up', 'nobody will ever know: the agent is told that and goes on')
     .option('--why <text>', 'how you know, for the record')
     .action(async (id: string, flags: ResolveFlags, command: Command) => {
-      setExit(await withRuntime(command, (context) => resolve(context, id, flags), 'welcome'))
+      setExit(await withApi(command, (operator) => resolve(operator, id, flags)))
     })
 }
 
-async function list({ runtime, output }: Context): Promise<number> {
-  const matters = await runtime.store.read(doubtfulMatters, LIMITS.page)
-  const now = runtime.clock.now()
-  output.result(matters.map(viewDoubt), () =>
-    matters.length === 0
+async function list({ api, output, clock }: Operator): Promise<number> {
+  const { items: doubts } = await api.call('doubts.list', { limit: LIMITS.page })
+  const now = clock.now()
+  output.result(doubts, () =>
+    doubts.length === 0
       ? 'nothing is in doubt'
       : table(
           ['DOUBT', 'AGENT', 'TOOL', 'STARTED', 'INPUT'],
-          matters.map(({ action, run }) => {
-            const started = ago(action.startedAt ?? action.createdAt, now)
-            return [action.id, run.agent, action.tool, started, brief(action.input)]
+          doubts.map(({ id, agent, tool, input, startedAt, createdAt }) => {
+            return [id, agent, tool, ago(Date.parse(startedAt ?? createdAt), now), brief(input)]
           }),
         ),
   )
   return EXIT.done
 }
 
-async function show({ runtime, output }: Context, given: string): Promise<number> {
-  const matter = await theDoubt(runtime.store, given)
-  output.result(viewDoubt(matter), () => describeDoubt(matter))
+async function show({ api, output }: Operator, given: string): Promise<number> {
+  const doubt = await api.call('doubts.show', { doubt: given })
+  output.result(doubt, () => describeDoubt(doubt))
   return EXIT.done
 }
 
-async function resolve(context: Context, given: string, flags: ResolveFlags): Promise<number> {
-  const resolution = resolutionOf(flags)
-  refuseInsideRun(context)
-  const matter = await theDoubt(context.runtime.store, given)
-  const { id } = matter.action
-  const action = resolved(id, await context.runtime.store.apply(resolveDoubt, id, resolution))
-  const state = action.givenUp === null ? action.state : 'in_doubt, given up'
-  context.output.result(viewDoubt({ ...matter, action }), () => `${id} ${state}`)
-  await noteIfNobodyWorks(context)
+async function resolve(operator: Operator, given: string, flags: ResolveFlags): Promise<number> {
+  const said = resolutionOf(flags)
+  refuseInsideRun(operator)
+  const doubt = await operator.api.call('doubts.resolve', { doubt: given, ...said })
+  const state = doubt.givenUp === undefined ? doubt.state : 'in_doubt, given up'
+  operator.output.result(doubt, () => `${doubt.id} ${state}`)
+  await noteIfNobodyWorks(operator)
   return EXIT.done
 }
+
+type Said = Omit<Ask<'doubts.resolve'>, 'doubt'>
 
 /** One of the three, and what belongs to it. */
-function resolutionOf({ happened, result, didNotHappen, runAgain, deadHost, giveUp, why }: ResolveFlags): Resolution {
+function resolutionOf({ happened, result, didNotHappen, runAgain, deadHost, giveUp, why }: ResolveFlags): Said {
   const said = [happened, didNotHappen, giveUp].filter((flag) => flag === true).length
   if (said !== 1) throw wrong('it is not clear what became of it', 'say --happened, --did-not-happen or --give-up')
   if (result !== undefined && happened !== true) throw wrong('--result is for --happened', 'leave it out')
   if (runAgain === true && didNotHappen !== true) throw wrong('--run-again is for --did-not-happen', 'say both')
   if (deadHost !== undefined && runAgain !== true) throw wrong('--dead-host is for --run-again', 'leave it out')
-  if (deadHost === thisPlace().host) throw wrong('that is this machine, where processes are looked at', 'leave it out')
-  const who = { by: decider().by, ...(why === undefined ? {} : { why }) }
-  if (giveUp === true) return { kind: 'give-up', ...who }
-  if (runAgain === true) return { kind: 'run-again', ...who, ...(deadHost === undefined ? {} : { deadHost }) }
-  if (happened !== true) return { kind: 'did-not-happen', ...who }
-  return { kind: 'happened', ...who, ...(result === undefined ? {} : { result: parsed(result) }) }
+  const known = why === undefined ? {} : { why }
+  if (giveUp === true) return { resolution: 'give-up', ...known }
+  if (runAgain === true) return { resolution: 'run-again', ...known, ...(deadHost === undefined ? {} : { deadHost }) }
+  if (happened !== true) return { resolution: 'did-not-happen', ...known }
+  return { resolution: 'happened', ...known, ...(result === undefined ? {} : { result: parsed(result) }) }
 }
 
 function parsed(text: string): unknown {

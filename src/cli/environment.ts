@@ -12,6 +12,8 @@ export interface Environment {
   /** Where the user's configuration is looked for. */
   readonly configFolder: string
   readonly store: string | undefined
+  /** A daemon elsewhere, to talk to instead of opening a store here. */
+  readonly url: string | undefined
   /** Instead of the one in the home folder. */
   readonly token: string | undefined
   /** The thread that this process runs in, if a run started it. */
@@ -37,6 +39,7 @@ export function readEnvironment(flags: PlaceFlags, env: NodeJS.ProcessEnv = proc
     configFolder:
       home === undefined ? join(env.XDG_CONFIG_HOME ?? join(homedir(), '.config'), 'holdfast') : resolve(home),
     store: flags.store ?? (env.HOLDFAST_STORE === '' ? undefined : env.HOLDFAST_STORE),
+    url: given<string>(env.HOLDFAST_URL)?.replace(/\/+$/, ''),
     token: given<string>(env.HOLDFAST_TOKEN),
     thread: given<ThreadId>(env.HOLDFAST_THREAD),
     run: given<RunId>(env.HOLDFAST_RUN),

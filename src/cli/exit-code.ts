@@ -31,6 +31,10 @@ const REFUSED = new Set([
   'schedules/name-taken',
   'schedules/over',
   'schedules/limit',
+  'tokens/already-revoked',
+  'files/exists',
+  'auth/scope',
+  'auth/other-thread',
 ])
 
 export function exitCodeOf(error: unknown): number {

@@ -4,19 +4,19 @@ import { HoldfastError } from '../base/errors.ts'
 import { newScheduleId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { machineZone } from '../base/zone.ts'
+import { theSchedule } from '../control/find.ts'
 import { isOver as isEnded, removeSchedule } from '../schedule/edit.ts'
 import { AGENT_FOLLOWUPS, addFollowup } from '../schedule/followup.ts'
 import type { AddedFollowup, NewFollowup } from '../schedule/followup.ts'
 import { messageTo } from '../schedule/request.ts'
 import { LIVE_SCHEDULES, listSchedules } from '../schedule/schedule.ts'
 import type { Schedule } from '../schedule/schedule.ts'
-import { viewSchedule } from '../schedule/view.ts'
+import { ruleIn, viewSchedule } from '../schedule/view.ts'
 import type { Thread } from '../threads/thread.ts'
 import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
 import { countOption } from './count-option.ts'
 import { EXIT } from './exit-code.ts'
-import { theSchedule } from './find.ts'
 import type { SetExit } from './main.ts'
 import { table } from './output.ts'
 import { isOver, readWhen } from './schedule-add.ts'
@@ -25,6 +25,7 @@ import type { WhenFlags } from './schedule-flags.ts'
 import { hasDaemon, maker, ownerOf } from './schedule-owner.ts'
 import { describeTarget, describeWhen, fromNow, nextOf, shownTime } from './schedule-words.ts'
 import { threadOrSelf } from './self.ts'
+import type { ScheduleView } from './views.ts'
 
 export function addFollowups(program: Command, setExit: SetExit): void {
   const followup = program.command('followup').description('messages that come to a thread later, once')
@@ -134,20 +135,21 @@ async function list(context: Context, given: string | undefined, { all, limit }:
     ...(given === undefined ? {} : { targetThread: (await threadOrSelf(context, given)).id }),
   })
   const now = runtime.clock.now()
-  output.result(found.map(viewSchedule), () =>
-    found.length === 0 ? `no follow-ups${all === true ? '' : ' to come'}` : followupTable(found, now),
+  const views = found.map(viewSchedule)
+  output.result(views, () =>
+    views.length === 0 ? `no follow-ups${all === true ? '' : ' to come'}` : followupTable(views, now),
   )
   return EXIT.done
 }
 
-export function followupTable(schedules: readonly Schedule[], now: number): string {
+export function followupTable(schedules: readonly ScheduleView[], now: number): string {
   return table(
     ['ID', 'STATE', 'WHEN', 'FROM NOW', 'WHAT'],
     schedules.map((each) => [
       each.kind === 'followup' ? each.id : each.name,
       each.state,
-      each.rule.kind === 'once' ? shownTime(each.rule.at, machineZone()) : describeWhen(each.rule),
-      nextOf(each, now),
+      each.rule.kind === 'once' ? shownTime(Date.parse(each.rule.at), machineZone()) : describeWhen(ruleIn(each.rule)),
+      nextOf({ ...each, nextAt: each.nextAt === undefined ? null : Date.parse(each.nextAt) }, now),
       describeTarget(each.target),
     ]),
   )

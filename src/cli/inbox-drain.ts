@@ -1,27 +1,21 @@
 import type { Command } from 'commander'
 
+import type { Answer } from '../api/routes.ts'
 import { HoldfastError, describeError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
-import { judgeProcess, processIdentity } from '../processes/identity.ts'
+import { processIdentity } from '../processes/identity.ts'
 import type { ProcessIdentity } from '../processes/identity.ts'
-import {
-  acknowledgeDelivery,
-  findDelivery,
-  giveBackDelivery,
-  leaseMessages,
-  openDelivery,
-} from '../threads/delivery.ts'
-import type { Delivery, Taker } from '../threads/delivery.ts'
+import { acknowledgeDelivery, giveBackDelivery, leaseMessages } from '../threads/delivery.ts'
 import { viewMessage } from '../threads/view.ts'
 import { giveBackLost } from '../workers/tend-inbox.ts'
-import { withRuntime } from './context.ts'
-import type { Context } from './context.ts'
+import { withApi } from './context.ts'
+import type { Context, Operator } from './context.ts'
 import { countOption } from './count-option.ts'
 import { EXIT } from './exit-code.ts'
 import { flushed } from './flush.ts'
 import type { SetExit } from './main.ts'
 import { describeMessage } from './messages.ts'
-import { threadOrSelf } from './self.ts'
+import { namedThread, threadOrSelf } from './self.ts'
 
 /** Taking from an inbox: printed and acknowledged at once, or by hand in two steps. */
 export function addDeliveries(inbox: Command, setExit: SetExit): void {
@@ -35,21 +29,21 @@ export function addDeliveries(inbox: Command, setExit: SetExit): void {
       'do not acknowledge: print a delivery for `inbox ack`, which comes back by itself after 15 minutes',
     )
     .action(async (thread: string, flags: DrainFlags, command: Command) => {
-      setExit(await withRuntime(command, (context) => drain(context, thread, flags), 'welcome'))
+      setExit(await withApi(command, (operator) => drain(operator, thread, flags)))
     })
   inbox
     .command('ack')
     .description('acknowledge a delivery: its messages have been seen')
     .argument('<delivery>')
     .action(async (id: string, _: unknown, command: Command) =>
-      setExit(await withRuntime(command, (context) => acknowledge(context, id), 'welcome')),
+      setExit(await withApi(command, (operator) => acknowledge(operator, id))),
     )
   inbox
     .command('release')
     .description('give a delivery back: its messages wait again')
     .argument('<delivery>')
     .action(async (id: string, _: unknown, command: Command) =>
-      setExit(await withRuntime(command, (context) => release(context, id), 'welcome')),
+      setExit(await withApi(command, (operator) => release(operator, id))),
     )
 }
 
@@ -58,28 +52,66 @@ interface DrainFlags {
   readonly lease?: boolean
 }
 
-/** Leased by this process: should it die before the output is out, its death is the evidence that gives them back. */
-async function drain(context: Context, given: string, { limit, lease: byHand = false }: DrainFlags): Promise<number> {
-  const { runtime, output } = context
-  const { store } = runtime
-  const { id: threadId } = await threadOrSelf(context, given)
-  await giveBackLost(store)
-  const by: Taker = byHand ? { kind: 'hand' } : { kind: 'process', identity: ownIdentity() }
-  const id = `dlv_${runtime.random.id()}`
-  const delivery = await store.apply(leaseMessages, { id, threadId, by, limit, bytes: LIMITS.deliveryBytes })
+type Taken = Answer<'inbox.drain'>
+
+/** Somebody's messages in this process' hands, until they are printed. */
+interface Hands {
+  readonly taken: Taken
+  acknowledge(): Promise<number>
+  giveBack(): Promise<unknown>
+}
+
+async function drain(operator: Operator, given: string, { limit, lease: byHand = false }: DrainFlags): Promise<number> {
+  const { output, local } = operator
+  const isOurs = local !== undefined && !byHand
+  const { taken, ...hands } = isOurs ? await takeHere(local, given, limit) : await takeByHand(operator, given, limit)
+  const { delivery, ...rest } = taken
+  const shown = byHand ? taken : rest
   try {
-    await flushed(output.json ? jsonForm(delivery, byHand) : humanForm(delivery, byHand))
+    await flushed(output.json ? `${JSON.stringify(shown, null, 2)}\n` : humanForm(shown))
   } catch (error) {
-    await store.apply(giveBackDelivery, id)
+    if (delivery !== undefined) await hands.giveBack()
     throw new HoldfastError('inbox/not-printed', `the messages could not be printed: ${describeError(error)}`, {
       remedy: 'they wait again: drain once more, to where it can be written',
       cause: error,
     })
   }
-  if (byHand || delivery.messages.length === 0) return EXIT.done
-  const seen = await store.apply(acknowledgeDelivery, id)
-  if (seen.length < delivery.messages.length) throw lostDelivery(id)
+  if (byHand || delivery === undefined) return EXIT.done
+  if ((await hands.acknowledge()) < taken.messages.length) throw lostDelivery(delivery)
   return EXIT.done
+}
+
+/** Leased by this process: should it die before the output is out, its death is the evidence that gives them back. */
+async function takeHere(context: Context, given: string, limit: number): Promise<Hands> {
+  const { store, random } = context.runtime
+  const { id: threadId } = await threadOrSelf(context, given)
+  await giveBackLost(store)
+  const id = `dlv_${random.id()}`
+  const by = { kind: 'process', identity: ownIdentity() } as const
+  const { messages, remaining } = await store.apply(leaseMessages, {
+    id,
+    threadId,
+    by,
+    limit,
+    bytes: LIMITS.deliveryBytes,
+  })
+  return {
+    taken: { ...(messages.length === 0 ? {} : { delivery: id }), messages: messages.map(viewMessage), remaining },
+    acknowledge: async () => (await store.apply(acknowledgeDelivery, id)).length,
+    giveBack: () => store.apply(giveBackDelivery, id),
+  }
+}
+
+/** Elsewhere nobody can see this process die: what it does not acknowledge comes back after a while. */
+async function takeByHand(operator: Operator, given: string, limit: number): Promise<Hands> {
+  const { api } = operator
+  const taken = await api.call('inbox.drain', { thread: await namedThread(operator, given), limit })
+  const { delivery = '' } = taken
+  return {
+    taken,
+    acknowledge: async () => (await api.call('inbox.ack', { delivery })).acknowledged,
+    giveBack: () => api.call('inbox.release', { delivery }),
+  }
 }
 
 function ownIdentity(): ProcessIdentity {
@@ -90,16 +122,11 @@ function ownIdentity(): ProcessIdentity {
   })
 }
 
-function jsonForm({ id, messages, remaining }: Delivery, byHand: boolean): string {
-  const delivery = byHand && messages.length > 0 ? { delivery: id } : {}
-  return `${JSON.stringify({ ...delivery, messages: messages.map(viewMessage), remaining }, null, 2)}\n`
-}
-
-function humanForm({ id, messages, remaining }: Delivery, byHand: boolean): string {
+function humanForm({ delivery, messages, remaining }: Taken): string {
   const parts = [
     ...messages.map((message) => describeMessage(message)),
     ...(remaining === 0 ? [] : [`${remaining} more wait: drain again`]),
-    ...(byHand && messages.length > 0 ? [`delivery: ${id}`] : []),
+    ...(delivery === undefined ? [] : [`delivery: ${delivery}`]),
   ]
   return parts.length === 0 ? '' : `${parts.join('\n\n')}\n`
 }
@@ -109,37 +136,14 @@ const lostDelivery = (id: string) =>
     remedy: 'its messages come again with the next drain; their ids say which you have seen',
   })
 
-async function acknowledge({ runtime, output }: Context, id: string): Promise<number> {
-  const seen = await runtime.store.apply(acknowledgeDelivery, id)
-  const known = seen.length > 0 ? seen : await runtime.store.read(findDelivery, id)
-  if (known.length === 0) throw unknownDelivery(id)
-  output.result({ delivery: id, acknowledged: known.length }, () => `${id}: ${known.length} acknowledged`)
+async function acknowledge({ api, output }: Operator, delivery: string): Promise<number> {
+  const answer = await api.call('inbox.ack', { delivery })
+  output.result(answer, () => `${delivery}: ${answer.acknowledged} acknowledged`)
   return EXIT.done
 }
 
-const unknownDelivery = (id: string) =>
-  new HoldfastError('not-found/delivery', `there is no delivery "${id}"`, {
-    remedy: 'it may have been given back, by hand or because it was too old: drain again',
-  })
-
-async function release({ runtime, output }: Context, id: string): Promise<number> {
-  const { store } = runtime
-  const [open] = await store.read(openDelivery, id)
-  if (open === undefined) {
-    if ((await store.read(findDelivery, id)).length === 0) throw unknownDelivery(id)
-    throw new HoldfastError('messages/acknowledged', `the delivery ${id} has been acknowledged`, {
-      remedy: 'its messages have been seen; there is nothing to give back',
-    })
-  }
-  if (isInUse(open.leasedBy)) {
-    throw new HoldfastError('messages/in-use', `the delivery ${id} is in the hands of somebody who is still there`, {
-      remedy: 'it comes back by itself when that process or session ends',
-    })
-  }
-  const returned = await store.apply(giveBackDelivery, id)
-  output.result({ delivery: id, released: returned.length }, () => `${id}: ${returned.length} wait again`)
+async function release({ api, output }: Operator, delivery: string): Promise<number> {
+  const answer = await api.call('inbox.release', { delivery })
+  output.result(answer, () => `${delivery}: ${answer.released} wait again`)
   return EXIT.done
 }
-
-const isInUse = (taker: Taker) =>
-  taker.kind === 'session' || (taker.kind === 'process' && judgeProcess(taker.identity as ProcessIdentity) === 'alive')

@@ -2,22 +2,19 @@ import { Option } from 'commander'
 import type { Command } from 'commander'
 
 import { LIMITS } from '../base/limits.ts'
-import { attachmentOf } from '../threads/delivery.ts'
 import { wordsOf } from '../threads/message-text.ts'
-import { MESSAGE_STATES, messagesIn } from '../threads/message.ts'
+import { MESSAGE_STATES } from '../threads/message.ts'
 import type { MessageState } from '../threads/message.ts'
-import { viewMessage } from '../threads/view.ts'
-import { giveBackLost } from '../workers/tend-inbox.ts'
-import { withRuntime } from './context.ts'
-import type { Context } from './context.ts'
+import { withApi } from './context.ts'
+import type { Operator } from './context.ts'
 import { countOption } from './count-option.ts'
 import { EXIT } from './exit-code.ts'
 import { addDead } from './inbox-dead.ts'
 import { addDeliveries } from './inbox-drain.ts'
 import type { SetExit } from './main.ts'
-import { describeMessage, messageTable, theMessage } from './messages.ts'
+import { describeMessage, messageTable } from './messages.ts'
 import { visible } from './output.ts'
-import { threadOrSelf } from './self.ts'
+import { namedThread } from './self.ts'
 
 export function addInbox(program: Command, setExit: SetExit): void {
   const inbox = program
@@ -30,7 +27,7 @@ export function addInbox(program: Command, setExit: SetExit): void {
     .addOption(new Option('--state <state...>', 'messages in these states').choices(MESSAGE_STATES))
     .option('--limit <count>', 'how many, the newest', countOption, LIMITS.page)
     .action(async (thread: string, flags: ListFlags, command: Command) => {
-      setExit(await withRuntime(command, (context) => list(context, thread, flags), 'welcome'))
+      setExit(await withApi(command, (operator) => list(operator, thread, flags)))
     })
   addDeliveries(inbox, setExit)
   inbox
@@ -39,7 +36,7 @@ export function addInbox(program: Command, setExit: SetExit): void {
     .argument('<message>')
     .option('--attachment', 'only that whole text, as it is')
     .action(async (id: string, flags: ShowFlags, command: Command) => {
-      setExit(await withRuntime(command, (context) => show(context, id, flags), 'welcome'))
+      setExit(await withApi(command, (operator) => show(operator, id, flags)))
     })
   addDead(inbox, setExit)
 }
@@ -49,14 +46,21 @@ interface ListFlags {
   readonly limit: number
 }
 
-async function list(context: Context, given: string, flags: ListFlags): Promise<number> {
-  const { runtime, output } = context
-  const { id } = await threadOrSelf(context, given)
-  await giveBackLost(runtime.store)
-  const messages = await runtime.store.read(messagesIn, flags.state ?? ['pending', 'leased'], flags.limit, id)
-  output.result(messages.map(viewMessage), () =>
-    messages.length === 0 ? 'no messages' : messageTable(messages, runtime.clock.now()),
-  )
+/** Oldest first: the newest is where the eye ends up. */
+async function list(operator: Operator, given: string, { state, limit }: ListFlags): Promise<number> {
+  const { api, output, clock, local } = operator
+  const thread = await namedThread(operator, given)
+  if (local !== undefined) {
+    const { giveBackLost } = await import('../workers/tend-inbox.ts')
+    await giveBackLost(local.runtime.store)
+  }
+  const { items } = await api.call('inbox.list', {
+    thread,
+    limit,
+    ...(state === undefined ? {} : { state: [...state] }),
+  })
+  const messages = items.toReversed()
+  output.result(messages, () => (messages.length === 0 ? 'no messages' : messageTable(messages, clock.now())))
   return EXIT.done
 }
 
@@ -64,16 +68,13 @@ interface ShowFlags {
   readonly attachment?: boolean
 }
 
-async function show({ runtime, output }: Context, given: string, flags: ShowFlags): Promise<number> {
-  const message = await theMessage(runtime.store, given)
-  const whole = (await runtime.store.read(attachmentOf, message.id))?.content
+async function show({ api, output }: Operator, given: string, flags: ShowFlags): Promise<number> {
+  const message = await api.call('messages.show', { message: given })
   if (flags.attachment === true) {
-    const words = whole ?? wordsOf(message.body)
+    const words = message.attachment ?? wordsOf(message.body)
     output.result(words, () => visible(words))
     return EXIT.done
   }
-  output.result({ ...viewMessage(message), ...(whole === undefined ? {} : { attachment: whole }) }, () =>
-    describeMessage(message, whole),
-  )
+  output.result(message, () => describeMessage(message))
   return EXIT.done
 }

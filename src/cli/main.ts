@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander'
 import { describeError, viewError } from '../base/errors.ts'
 import { addActions } from './actions.ts'
 import { addApprovals } from './approvals.ts'
+import { addBackup } from './backup.ts'
 import { addDemo } from './demo.ts'
 import { addDoctor } from './doctor.ts'
 import { addDoubts } from './doubts.ts'
@@ -20,6 +21,7 @@ import { addSchedules } from './schedule.ts'
 import { addSend } from './send.ts'
 import { addStatus } from './status.ts'
 import { addThreads } from './threads.ts'
+import { addToken } from './token.ts'
 import { addUp } from './up.ts'
 
 /** How a command says its exit code: the last one that ran. */
@@ -53,6 +55,8 @@ export function makeProgram(setExit: SetExit): Command {
     addDoubts,
     addActions,
     addPolicy,
+    addToken,
+    addBackup,
     addStatus,
     addDoctor,
     addDemo,

@@ -4,7 +4,7 @@ import { insideRun } from '../actions/verdict.ts'
 import { thisUser } from '../base/user.ts'
 import { judgeProcess } from '../processes/identity.ts'
 import { liveDaemons } from '../runs/worker.ts'
-import type { Context } from './context.ts'
+import type { Context, Operator } from './context.ts'
 
 /** Who decides here, for the record. */
 export const decider = () => ({ by: thisUser(), via: 'command line' })
@@ -33,9 +33,14 @@ export async function askLine(question: string): Promise<string | undefined> {
   }
 }
 
+/** Whether somebody is there who carries runs out. Who answers over HTTP is. */
+export async function hasDaemon({ local }: Operator): Promise<boolean> {
+  if (local === undefined) return true
+  const daemons = await local.runtime.store.read(liveDaemons, null)
+  return daemons.some(({ identity }) => judgeProcess(identity) !== 'dead')
+}
+
 /** A run that goes on needs somebody who carries it out. */
-export async function noteIfNobodyWorks({ runtime, output }: Context): Promise<void> {
-  const daemons = await runtime.store.read(liveDaemons, null)
-  if (daemons.every(({ identity }) => judgeProcess(identity) === 'dead'))
-    output.note('no daemon is running: `holdfast up` goes on with the run')
+export async function noteIfNobodyWorks(operator: Operator): Promise<void> {
+  if (!(await hasDaemon(operator))) operator.output.note('no daemon is running: `holdfast up` goes on with the run')
 }

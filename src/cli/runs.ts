@@ -1,31 +1,29 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
 
-import { awaitedBy, viewAwaited } from '../actions/desk.ts'
 import { formatDuration } from '../base/duration.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { newAttemptId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
+import { theRun } from '../control/find.ts'
 import { judgeProcess } from '../processes/identity.ts'
-import type { Attempt } from '../runs/attempt.ts'
-import { cancelRun } from '../runs/cancel.ts'
-import { familyOf } from '../runs/children.ts'
 import { disownRun, heldAttempts } from '../runs/recover.ts'
-import { RUN_STATES, isTerminal, listRuns } from '../runs/run.ts'
-import type { Run, RunState } from '../runs/run.ts'
-import { readWholeRun, viewRun, viewWholeRun } from '../runs/view.ts'
-import { withRuntime } from './context.ts'
-import type { Context } from './context.ts'
+import { RUN_STATES, isTerminal } from '../runs/run.ts'
+import type { RunState } from '../runs/run.ts'
+import { viewRun } from '../runs/view.ts'
+import { collect } from './collect.ts'
+import { withApi, withRuntime } from './context.ts'
+import type { Context, Operator } from './context.ts'
 import { describeTurns } from './conversation.ts'
 import { showEvents } from './events.ts'
 import type { EventFlags } from './events.ts'
 import { EXIT } from './exit-code.ts'
-import { theRun, theThread } from './find.ts'
 import type { SetExit } from './main.ts'
-import { ago, progress, table, visible } from './output.ts'
+import { ago, table, visible } from './output.ts'
 import { describeAwaited } from './show-matter.ts'
 import { showStatement } from './statement.ts'
-import { untilEnded } from './wait.ts'
+import { untilStopped } from './stopped.ts'
+import type { RunView, WholeRunView } from './views.ts'
 
 export function addRuns(program: Command, setExit: SetExit): void {
   const runs = program.command('runs').description('what was and is being executed')
@@ -36,14 +34,14 @@ export function addRuns(program: Command, setExit: SetExit): void {
     .option('--thread <thread>', 'only runs of this thread')
     .option('--limit <count>', 'how many', Number, LIMITS.page)
     .action(async (flags: ListFlags, command: Command) => {
-      setExit(await withRuntime(command, (context) => list(context, flags), 'welcome'))
+      setExit(await withApi(command, (operator) => list(operator, flags)))
     })
   runs
     .command('show')
     .description('one run: what it was asked, how it went, what it printed')
     .argument('<run>')
     .action(async (id: string, _: unknown, command: Command) =>
-      setExit(await withRuntime(command, (context) => show(context, id), 'welcome')),
+      setExit(await withApi(command, (operator) => show(operator, id))),
     )
   runs
     .command('cancel')
@@ -52,7 +50,7 @@ export function addRuns(program: Command, setExit: SetExit): void {
     .option('--reason <text>', 'why, for the record')
     .option('--no-wait', 'return as soon as the request is stored')
     .action(async (id: string, flags: CancelFlags, command: Command) => {
-      setExit(await withRuntime(command, (context) => cancel(context, id, flags), 'welcome'))
+      setExit(await withApi(command, (operator) => cancel(operator, id, flags)))
     })
   runs
     .command('disown')
@@ -66,7 +64,7 @@ export function addRuns(program: Command, setExit: SetExit): void {
     .description('every effect that a run had on the world: what, who allowed it, when, and what is in doubt')
     .argument('<run>')
     .action(async (id: string, _: unknown, command: Command) =>
-      setExit(await withRuntime(command, (context) => showStatement(context, id), 'welcome')),
+      setExit(await withApi(command, (operator) => showStatement(operator, id))),
     )
   runs
     .command('events')
@@ -75,7 +73,7 @@ export function addRuns(program: Command, setExit: SetExit): void {
     .option('--after <seq>', 'only what came after this sequence number', Number, 0)
     .option('--follow', 'go on as it happens; with --json one value a line')
     .action(async (id: string | undefined, flags: EventFlags, command: Command) => {
-      setExit(await withRuntime(command, (context) => showEvents(context, id, flags), 'welcome'))
+      setExit(await withApi(command, (operator) => showEvents(operator, id, flags)))
     })
 }
 
@@ -85,59 +83,48 @@ interface ListFlags {
   readonly limit: number
 }
 
-async function list({ runtime, output }: Context, flags: ListFlags): Promise<number> {
-  const threadId = flags.thread === undefined ? undefined : (await theThread(runtime.store, flags.thread)).id
-  if (!Number.isSafeInteger(flags.limit) || flags.limit < 1) {
+async function list({ api, output, clock }: Operator, { state, thread, limit }: ListFlags): Promise<number> {
+  if (!Number.isSafeInteger(limit) || limit < 1) {
     throw new HoldfastError('usage/limit', '--limit wants a whole number of 1 or more', { remedy: 'as in --limit 20' })
   }
-  const found = await runtime.store.read(listRuns, {
-    limit: flags.limit,
-    ...(flags.state === undefined ? {} : { states: flags.state }),
-    ...(threadId === undefined ? {} : { threadId }),
-  })
-  const now = runtime.clock.now()
-  output.result(
-    found.map((run) => viewRun(run)),
-    () =>
-      found.length === 0
-        ? 'no runs'
-        : table(
-            ['RUN', 'STATE', 'AGENT', 'CREATED', 'COMMAND'],
-            found.map((run) => [run.id, stateOf(run), run.agent, ago(run.createdAt, now), commandLine(run)]),
-          ),
+  const ask = { ...(state === undefined ? {} : { state: [...state] }), ...(thread === undefined ? {} : { thread }) }
+  const found = await collect(api, 'runs.list', ask, limit)
+  const now = clock.now()
+  output.result(found, () =>
+    found.length === 0
+      ? 'no runs'
+      : table(
+          ['RUN', 'STATE', 'AGENT', 'CREATED', 'COMMAND'],
+          found.map((run) => [run.id, stateOf(run), run.agent, ago(Date.parse(run.createdAt), now), commandLine(run)]),
+        ),
   )
   return EXIT.done
 }
 
 /** What was asked for, in one line. */
-export const commandLine = (run: Run) => visible(asked(run)).replaceAll('\n', ' ').slice(0, 60)
+export const commandLine = (run: RunView) => visible(asked(run)).replaceAll('\n', ' ').slice(0, 60)
 
-const asked = ({ request, agent }: Run) => (request.kind === 'command' ? request.argv.join(' ') : `a turn of ${agent}`)
+const asked = ({ request, agent }: RunView) =>
+  request.kind === 'command' ? request.argv.join(' ') : `a turn of ${agent}`
 
-const stateOf = (run: Run) => {
-  if (!isTerminal(run.state) && run.cancelRequestedAt !== null) return `${run.state} (cancelling)`
-  return run.code === null ? run.state : `${run.state} (${run.code})`
+const stateOf = (run: RunView) => {
+  if (!isTerminal(run.state) && run.cancelRequestedAt !== undefined) return `${run.state} (cancelling)`
+  return run.code === undefined ? run.state : `${run.state} (${run.code})`
 }
 
-async function show({ runtime, output }: Context, given: string): Promise<number> {
-  const { id } = await theRun(runtime.store, given)
-  const whole = await runtime.store.read(readWholeRun, id)
-  if (whole === undefined) throw new HoldfastError('not-found/run', `there is no run "${given}"`)
-  const awaited = await runtime.store.read(awaitedBy, id)
-  const { run, late, attempts, entries, actions } = whole
-  const view = viewWholeRun(whole)
-  output.result(awaited === undefined ? view : { ...view, waitsFor: viewAwaited(awaited) }, () =>
-    [describeRun(run, attempts, late.length), ...describeTurns(entries, actions)].join('\n\n'),
-  )
-  if (awaited === undefined) return EXIT.done
-  output.note(describeAwaited(awaited))
+async function show(operator: Operator, given: string): Promise<number> {
+  const { api, output } = operator
+  const run = await api.call('runs.show', { run: given })
+  output.result(run, () => [describeRun(run), ...describeTurns(run.steps ?? [], run.actions ?? [])].join('\n\n'))
+  if (run.waitsFor === undefined) return EXIT.done
+  output.note(await describeAwaited(operator, run.waitsFor))
   return EXIT.waiting
 }
 
-const iso = (instant: number | null) => (instant === null ? undefined : new Date(instant).toISOString())
-
-function describeRun(run: Run, attempts: readonly Attempt[], lateCount: number): string {
+function describeRun(run: WholeRunView): string {
+  const { request, cancel: cancelled, attempts, lateResults = [] } = run
   const { stdout, stderr } = (run.result ?? {}) as { stdout?: Printed; stderr?: Printed }
+  const timeoutMs = request.kind === 'observed' ? undefined : request.timeoutMs
   const lines = [
     ['run', run.id],
     ['state', stateOf(run)],
@@ -145,17 +132,20 @@ function describeRun(run: Run, attempts: readonly Attempt[], lateCount: number):
     ['thread', run.threadId],
     ['agent', run.agent],
     ['asked for', asked(run)],
-    ['folder', run.request.kind === 'command' ? run.request.cwd : ''],
-    ['timeout', run.request.timeoutMs === undefined ? '' : formatDuration(run.request.timeoutMs)],
-    ['created', iso(run.createdAt) ?? ''],
-    ['started', iso(run.startedAt) ?? ''],
-    ['ended', iso(run.endedAt) ?? ''],
+    ['folder', request.kind === 'command' ? request.cwd : ''],
+    ['timeout', timeoutMs === undefined ? '' : formatDuration(timeoutMs)],
+    ['created', run.createdAt],
+    ['started', run.startedAt ?? ''],
+    ['ended', run.endedAt ?? ''],
     [
       'cancelled by',
-      run.cancelBy === null ? '' : `${run.cancelBy}${run.cancelReason === null ? '' : `: ${run.cancelReason}`}`,
+      cancelled === undefined ? '' : `${cancelled.by}${cancelled.reason === undefined ? '' : `: ${cancelled.reason}`}`,
     ],
     ['attempts', attempts.map(({ number, outcome }) => `${number} ${outcome ?? 'under way'}`).join(', ')],
-    ['late results', lateCount === 0 ? '' : `${lateCount}, kept beside the run and not applied (--json shows them)`],
+    [
+      'late results',
+      lateResults.length === 0 ? '' : `${lateResults.length}, kept beside the run and not applied (--json shows them)`,
+    ],
   ].filter(([, value]) => value !== '')
   const facts = lines.map(([name, value]) => `${`${name}:`.padEnd(14)}${visible(value ?? '')}`).join('\n')
   return [facts, printed('standard output', stdout), printed('standard error', stderr)]
@@ -181,54 +171,22 @@ interface CancelFlags {
   readonly wait: boolean
 }
 
-/** Long enough for TERM, grace and KILL, with room for a busy machine. */
-const CANCEL_WAIT_MS = 30_000
-
-async function cancel(context: Context, given: string, flags: CancelFlags): Promise<number> {
-  const { runtime, output } = context
-  const { id } = await theRun(runtime.store, given)
-  const request = {
-    by: `command line (process ${process.pid})`,
-    ...(flags.reason === undefined ? {} : { reason: flags.reason }),
-  }
-  const answer = await runtime.store.apply(cancelRun, id, request)
-  if (answer.kind === 'unknown-run') throw new HoldfastError('not-found/run', `there is no run "${given}"`)
-  if (answer.kind === 'already-terminal') {
-    throw new HoldfastError('runs/already-terminal', `${id} has ended already: ${answer.run.state}`, {
-      remedy: 'there is nothing left to cancel',
-    })
-  }
-  const { run, stopped } = flags.wait
-    ? await untilStopped(context, answer.run)
-    : { run: answer.run, stopped: isTerminal(answer.run.state) }
-  output.result(viewRun(run), () =>
-    stopped ? `${id} ${run.state}` : `${id} will be cancelled; its worker is stopping it`,
-  )
-  if (stopped || !flags.wait) return EXIT.done
+async function cancel(operator: Operator, given: string, { reason, wait }: CancelFlags): Promise<number> {
+  const { api, output } = operator
+  const told = await api.call('runs.cancel', { run: given, ...(reason === undefined ? {} : { reason }) })
+  const { id } = told
+  const stopped = wait ? await untilStopped(operator, id) : isTerminal(told.state)
+  const run = wait ? onlyRun(await api.call('runs.show', { run: id })) : told
+  output.result(run, () => (stopped ? `${id} ${run.state}` : `${id} will be cancelled; its worker is stopping it`))
+  if (stopped || !wait) return EXIT.done
   output.note('the request is stored and final, but its worker has not stopped it yet; `holdfast doctor` says why')
   return EXIT.failed
 }
 
-/**
- * It is stopped when everything is that it started. Where the worker itself is gone and no daemon is there, this process
- * stops what it left behind.
- */
-export async function untilStopped(
-  { runtime }: Context,
-  run: Run,
-): Promise<{ readonly run: Run; readonly stopped: boolean }> {
-  const open = (await runtime.store.read(familyOf, run.id)).filter(({ state }) => !isTerminal(state))
-  if (open.length === 0) return { run, stopped: true }
-  progress('stopping')
-  const worker = await runtime.registerWorker('command', { concurrency: 1 })
-  try {
-    for (const { id } of open) await worker.recover(id)
-    const ended = await Promise.all(open.map(({ id }) => untilEnded(runtime, id, CANCEL_WAIT_MS)))
-    const stopped = ended.every((each) => each === undefined || isTerminal(each.state))
-    return { run: ended.find((each) => each?.id === run.id) ?? run, stopped }
-  } finally {
-    await worker.drain(0)
-  }
+/** Without what belongs to it. */
+export function onlyRun(whole: WholeRunView): RunView {
+  const { attempts: _a, steps: _s, actions: _c, waitsFor: _w, lateResults: _l, ...run } = whole
+  return run
 }
 
 async function disown({ runtime, output }: Context, given: string): Promise<number> {

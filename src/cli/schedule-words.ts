@@ -5,6 +5,7 @@ import type { Rule } from '../schedule/rule.ts'
 import { DEFAULT_OPTIONS } from '../schedule/schedule.ts'
 import type { Misfire, Schedule, ScheduleOptions, Target } from '../schedule/schedule.ts'
 import { visibleLine } from './output.ts'
+import type { ScheduleView } from './views.ts'
 
 /** In which zone a schedule's times are shown. */
 export const zoneOf = (rule: Rule) => (rule.kind === 'cron' ? rule.zone : machineZone())
@@ -39,7 +40,7 @@ export function describeWhen(rule: Rule, zone = zoneOf(rule)): string {
 const LONGEST = 60
 
 /** What it does, in one line. */
-export function describeTarget(target: Target): string {
+export function describeTarget(target: Target | ScheduleView['target']): string {
   switch (target.kind) {
     case 'message':
       return `tells ${target.threadId}: ${brief(target.text)}`
@@ -105,5 +106,5 @@ export function describeOptions(options: ScheduleOptions, zone: string): string[
 export const describeState = ({ state, failures }: Schedule) =>
   failures === 0 ? state : `${state}, ${failures} failed`
 
-export const nextOf = ({ nextAt, state }: Schedule, now: number) =>
+export const nextOf = ({ nextAt, state }: Pick<Schedule, 'nextAt' | 'state'>, now: number) =>
   nextAt === null ? '–' : state === 'paused' ? 'paused' : nextAt <= now ? 'due' : fromNow(nextAt, now)

@@ -4,8 +4,8 @@ import { findSession, liveSessions, sessionKey } from '../sessions/session.ts'
 import type { Client, Session } from '../sessions/session.ts'
 import { findThread } from '../threads/thread.ts'
 import type { Thread } from '../threads/thread.ts'
-import type { Context } from './context.ts'
-import { theThread } from './find.ts'
+import type { Context, Operator } from './context.ts'
+import { theThread } from '../control/find.ts'
 
 /** The variable in which each client tells the commands that it starts which session they belong to. */
 const SESSION_VARIABLES: Readonly<Record<string, Client>> = {
@@ -20,6 +20,17 @@ export const outsideOfSession = (variables: Readonly<Record<string, string>>): R
 /** A thread by its id, a prefix that only it has, or `self`. */
 export function threadOrSelf(context: Context, given: string): Promise<Thread> {
   return given === 'self' ? selfThread(context) : theThread(context.runtime.store, given)
+}
+
+/** What to call a thread by: what was given, or for `self` the thread that this process belongs to. */
+export async function namedThread({ environment, local }: Operator, given: string): Promise<string> {
+  if (given !== 'self') return given
+  if (local !== undefined) return (await selfThread(local)).id
+  // Which session a terminal belongs to only the machine knows where it runs.
+  if (environment.thread !== undefined) return environment.thread
+  throw new HoldfastError('usage/no-self', 'this process belongs to no thread, so there is no "self"', {
+    remedy: 'name the thread; with HOLDFAST_URL only HOLDFAST_THREAD says which',
+  })
 }
 
 /**

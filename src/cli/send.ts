@@ -1,32 +1,22 @@
 import type { Command } from 'commander'
 
-import { awaitedBy, viewAwaited } from '../actions/desk.ts'
-import type { Awaited } from '../actions/desk.ts'
+import type { Answer } from '../api/routes.ts'
 import { HoldfastError, describeError } from '../base/errors.ts'
 import type { RunId } from '../base/ids.ts'
-import { judgeProcess } from '../processes/identity.ts'
-import { addressLetter, viewSent } from '../runs/address.ts'
-import type { Letter } from '../runs/address.ts'
-import { cancelRun } from '../runs/cancel.ts'
 import { familyOf } from '../runs/children.ts'
-import { sendMessage } from '../runs/send.ts'
-import type { Sending } from '../runs/send.ts'
-import { findRun, isTerminal, listRuns } from '../runs/run.ts'
-import type { Run } from '../runs/run.ts'
-import { viewRun } from '../runs/view.ts'
-import { liveDaemons } from '../runs/worker.ts'
+import { isTerminal } from '../runs/run.ts'
 import { CLIENTS } from '../sessions/session.ts'
-import { findMessage } from '../threads/message.ts'
-import type { Message } from '../threads/message.ts'
-import { withRuntime } from './context.ts'
-import type { Context } from './context.ts'
+import { withApi } from './context.ts'
+import type { Context, Operator } from './context.ts'
 import { durationOption } from './duration-option.ts'
 import { EXIT, signalExitCode } from './exit-code.ts'
-import { theThread } from './find.ts'
 import type { SetExit } from './main.ts'
 import { progress, visible } from './output.ts'
+import { hasDaemon } from './person.ts'
+import { onlyRun } from './runs.ts'
 import { describeAwaited } from './show-matter.ts'
 import { whenToldToStop } from './told-to-stop.ts'
+import type { MessageView, WholeRunView } from './views.ts'
 import { nextChange } from './wait.ts'
 
 interface SendFlags {
@@ -46,26 +36,30 @@ export function addSend(program: Command, setExit: SetExit): void {
     .option('--wait', 'wait for the run that takes it')
     .option('--timeout <duration>', 'how long the run that it starts may take, as 30m', durationOption)
     .action(async (words: string[], flags: SendFlags, command: Command) => {
-      setExit(await withRuntime(command, (context) => send(context, words, flags)))
+      setExit(await withApi(command, (operator) => send(operator, words, flags), 'needed'))
     })
 }
 
-async function send(context: Context, words: readonly string[], flags: SendFlags): Promise<number> {
-  const { runtime, output, environment } = context
-  const timeout = flags.timeout === undefined ? {} : { timeoutMs: flags.timeout }
-  const letter = await addressed(context, words, flags)
-  const sending = addressLetter(runtime, letter)
-  if (flags.wait === true && sending.wakes === false && NOBODY_ANSWERS.has(sending.agent)) throw noAnswer(sending)
-  // What is sent from inside of a run comes from its thread, and is labelled so.
-  const isOther = environment.thread !== undefined && environment.thread !== sending.threadId
-  const from = isOther ? { from: environment.thread } : {}
-  const sent = await runtime.store.apply(sendMessage, { ...sending, ...timeout, ...from })
-  const value = viewSent(sent, letter.text)
-  const { message, runId } = sent
-  if (flags.wait === true) return wait(context, message.id, runId)
-  output.result(value, () => `${message.threadId}${runId === undefined ? '' : ` ${runId}`}`)
-  if (runId === undefined) output.note(`it waits in the inbox of ${message.threadId}`)
-  else if (!(await hasDaemon(context)))
+async function send(operator: Operator, words: readonly string[], flags: SendFlags): Promise<number> {
+  const { api, output, environment } = operator
+  const { agent, key, timeout, wait: waits = false } = flags
+  const [given = '', ...rest] = words
+  const to = agent === undefined ? { threadId: given } : { agent }
+  const text = (agent === undefined ? rest : words).join(' ').trim()
+  if (waits && to.threadId !== undefined) await refuseSilence(operator, to.threadId)
+  const sent = await api.call('messages.send', {
+    ...to,
+    text,
+    ...(key === undefined ? {} : { key }),
+    ...(timeout === undefined ? {} : { timeoutMs: timeout }),
+    // What is sent from inside of a run comes from its thread, and is labelled so.
+    ...(environment.thread === undefined ? {} : { from: environment.thread }),
+  })
+  if (waits) return wait(operator, sent)
+  const { threadId, runId } = sent
+  output.result(sent, () => `${threadId}${runId === undefined ? '' : ` ${runId}`}`)
+  if (runId === undefined) output.note(`it waits in the inbox of ${threadId}`)
+  else if (!(await hasDaemon(operator)))
     output.note('it is stored, but no daemon is running: `holdfast up` will see to it')
   return EXIT.done
 }
@@ -73,35 +67,33 @@ async function send(context: Context, words: readonly string[], flags: SendFlags
 /** Threads of plain commands and of sessions: what is sent to them is read there, and not answered here. */
 const NOBODY_ANSWERS: ReadonlySet<string> = new Set(['command', ...CLIENTS])
 
-const noAnswer = ({ threadId, agent }: Sending) =>
-  new HoldfastError('usage/no-answer', `thread ${threadId} is one of ${agent}, which answers nobody here`, {
+async function refuseSilence({ api }: Operator, given: string): Promise<void> {
+  const { id, agent } = await api.call('threads.tree', { thread: given })
+  if (!NOBODY_ANSWERS.has(agent)) return
+  const { items } = await api.call('agents.list', {})
+  if (items.some(({ name }) => name === agent)) return
+  throw new HoldfastError('usage/no-answer', `thread ${id} is one of ${agent}, which answers nobody here`, {
     remedy: 'send without --wait: it waits in the inbox',
   })
-
-async function addressed({ runtime }: Context, words: readonly string[], flags: SendFlags): Promise<Letter> {
-  const key = flags.key === undefined ? {} : { key: flags.key }
-  if (flags.agent !== undefined) return { to: { agent: flags.agent }, text: words.join(' ').trim(), ...key }
-  const [given = '', ...rest] = words
-  return { to: { thread: await theThread(runtime.store, given) }, text: rest.join(' ').trim(), ...key }
 }
 
-async function hasDaemon({ runtime }: Context): Promise<boolean> {
-  const daemons = await runtime.store.read(liveDaemons, null)
-  return daemons.some(({ identity }) => judgeProcess(identity) !== 'dead')
-}
+type Sent = Answer<'messages.send'>
 
-async function wait(context: Context, messageId: string, first: RunId | undefined): Promise<number> {
-  return (await hasDaemon(context)) ? waitForDaemon(context, messageId, first) : carryOut(context, messageId, first)
+async function wait(operator: Operator, sent: Sent): Promise<number> {
+  const { local } = operator
+  if (local === undefined || (await hasDaemon(operator))) return waitForDaemon(operator, sent)
+  return carryOut(operator, local, sent)
 }
 
 /** The daemon goes on with it, whoever waits. */
-async function waitForDaemon(context: Context, messageId: string, first: RunId | undefined): Promise<number> {
+async function waitForDaemon(operator: Operator, sent: Sent): Promise<number> {
   const stops = whenToldToStop()
   try {
     const left = new Promise<string>((leave) => stops.cancel((by) => leave(by)))
-    const run = await Promise.race([untilTaken(context, messageId, first), left])
-    if (typeof run !== 'string') return report(context, run)
-    context.output.note(`not waiting any more, but it goes on; \`holdfast runs cancel ${first ?? 'RUN'}\` stops it`)
+    const run = await Promise.race([untilTaken(operator, sent), left])
+    if (typeof run !== 'string') return await report(operator, run)
+    const which = sent.runId ?? 'RUN'
+    operator.output.note(`not waiting any more, but it goes on; \`holdfast runs cancel ${which}\` stops it`)
     return signalExitCode(run)
   } finally {
     stops.ignore()
@@ -109,26 +101,27 @@ async function waitForDaemon(context: Context, messageId: string, first: RunId |
 }
 
 /** Where no daemon is running, this process carries the run out itself, and to stop this process is to cancel the run. */
-async function carryOut(context: Context, messageId: string, first: RunId | undefined): Promise<number> {
-  const { runtime, output } = context
+async function carryOut(operator: Operator, { runtime }: Context, sent: Sent): Promise<number> {
+  const { output, api } = operator
+  const { runId: first } = sent
   const worker = await runtime.registerWorker('command', { concurrency: 1 })
   const stops = whenToldToStop()
-  const cancel = async (by: string) => {
+  const cancel = async () => {
     output.note(`cancelling ${first ?? 'nothing: another run has it'}`)
     if (first === undefined) return
-    await runtime.store.apply(cancelRun, first, { by }).catch((error: unknown) => output.note(describeError(error)))
+    await api.call('runs.cancel', { run: first }).catch((error: unknown) => output.note(describeError(error)))
   }
   try {
     progress('no daemon is running; this process carries it out')
     stops.cancel(cancel)
     // Nobody else is there for its children either.
-    const tend = async (run: Run | undefined) => {
-      const family = run === undefined ? [] : await runtime.store.read(familyOf, run.id)
+    const tend = async (run: WholeRunView | undefined) => {
+      const family = run === undefined ? [] : await runtime.store.read(familyOf, run.id as RunId)
       const queued = family.filter(({ state }) => state === 'queued')
       const carried = await Promise.all(queued.map(({ id }) => worker.perform(id)))
       if (!carried.includes(true)) await worker.tend()
     }
-    return report(context, await untilTaken(context, messageId, first, tend))
+    return await report(operator, await untilTaken(operator, sent, tend))
   } finally {
     stops.ignore()
     await worker.drain(0)
@@ -137,41 +130,26 @@ async function carryOut(context: Context, messageId: string, first: RunId | unde
 
 const LOOK_AGAIN_MS = 1_000
 
-interface Taken {
-  readonly run: Run
-  /** It cannot go on before a person has said something. */
-  readonly awaited?: Awaited
-}
-
 /** The run that took the message, once it has ended or waits for a person. `tend` is called as long as it has not, about once a second. */
 async function untilTaken(
-  { runtime }: Context,
-  messageId: string,
-  first: RunId | undefined,
-  tend: (run: Run | undefined) => Promise<void> = () => Promise.resolve(),
-): Promise<Taken> {
+  operator: Operator,
+  { message: { id }, runId }: Sent,
+  tend: (run: WholeRunView | undefined) => Promise<void> = () => Promise.resolve(),
+): Promise<WholeRunView> {
   for (;;) {
-    const changed = nextChange(runtime, LOOK_AGAIN_MS)
-    const message = await runtime.store.read(findMessage, messageId)
-    const run = await runFor(runtime, message, first)
-    // One that ended without it leaves it to the next.
-    if (run !== undefined && isTerminal(run.state) && (message === undefined || message.consumedByRun === run.id)) {
+    const changed = nextChange(operator, LOOK_AGAIN_MS)
+    const message = await found(operator.api.call('messages.show', { message: id }))
+    const run = await runFor(operator, message, runId)
+    if (run !== undefined && (isOver(run, message) || run.waitsFor !== undefined)) {
       changed.forget()
-      return { run }
-    }
-    const awaited = run?.state === 'parked' ? await runtime.store.read(awaitedBy, run.id) : undefined
-    if (run !== undefined && awaited !== undefined) {
-      changed.forget()
-      return { run, awaited }
+      return run
     }
     if (message !== undefined && isLost(message)) {
       changed.forget()
       throw new HoldfastError(
         'messages/not-answered',
-        `no run will take ${messageId}: ${message.reason ?? 'it was taken by hand'}`,
-        {
-          remedy: '`holdfast inbox show` has it',
-        },
+        `no run will take ${id}: ${message.reason ?? 'it was taken by hand'}`,
+        { remedy: '`holdfast inbox show` has it' },
       )
     }
     await tend(run)
@@ -179,33 +157,54 @@ async function untilTaken(
   }
 }
 
-/** The run that took it, or the one that is next to take it. */
-async function runFor({ store }: Context['runtime'], message: Message | undefined, first: RunId | undefined) {
-  if (message?.consumedByRun != null) return store.read(findRun, message.consumedByRun)
-  const states = ['queued', 'running', 'parked'] as const
-  const [active] =
-    message === undefined ? [] : await store.read(listRuns, { threadId: message.threadId, states, limit: 1 })
-  return active ?? (first === undefined ? undefined : store.read(findRun, first))
+/** One that ended without it leaves it to the next. */
+const isOver = (run: WholeRunView, message: MessageView | undefined) =>
+  isTerminal(run.state) && (message === undefined || message.consumedByRun === run.id)
+
+/** What is not there any more is an answer too. */
+async function found<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer
+  } catch (error) {
+    if (error instanceof HoldfastError && error.code.startsWith('not-found/')) return undefined
+    throw error
+  }
 }
 
-const isLost = ({ state, consumedByRun }: Message) =>
-  state === 'dead' || state === 'replaced' || (state === 'consumed' && consumedByRun === null)
+/** The run that took it, or the one that is next to take it. */
+async function runFor({ api }: Operator, message: MessageView | undefined, first: string | undefined) {
+  const show = (run: string) => found(api.call('runs.show', { run }))
+  if (message?.consumedByRun !== undefined) return show(message.consumedByRun)
+  const [active] =
+    message === undefined
+      ? []
+      : (await api.call('runs.list', { thread: message.threadId, state: ['queued', 'running', 'parked'], limit: 1 }))
+          .items
+  const next = active?.id ?? first
+  return next === undefined ? undefined : show(next)
+}
 
-function report({ output }: Context, { run, awaited }: Taken): number {
-  if (awaited !== undefined) {
-    output.result({ ...viewRun(run), waitsFor: viewAwaited(awaited) }, () => '')
-    output.note(`${run.id}: ${describeAwaited(awaited)}`)
+const isLost = ({ state, consumedByRun }: MessageView) =>
+  state === 'dead' || state === 'replaced' || (state === 'consumed' && consumedByRun === undefined)
+
+async function report(operator: Operator, whole: WholeRunView): Promise<number> {
+  const { output } = operator
+  const { waitsFor } = whole
+  const run = onlyRun(whole)
+  if (waitsFor !== undefined) {
+    output.result({ ...run, waitsFor }, () => '')
+    output.note(`${run.id}: ${await describeAwaited(operator, waitsFor)}`)
     return EXIT.waiting
   }
-  output.result(viewRun(run), () => visible(answerOf(run)))
+  output.result(run, () => visible(answerOf(run)))
   if (run.state === 'succeeded') return EXIT.done
   output.note(`\`holdfast runs show ${run.id}\` has the rest`)
   return run.state === 'cancelled' ? EXIT.refused : EXIT.failed
 }
 
 /** What it said; of a run that did not succeed also why, or a command that failed without a word would leave none. */
-function answerOf({ state, error, result }: Run): string {
-  const text = (result as { readonly text?: string } | null)?.text ?? ''
+function answerOf({ state, error, result }: Pick<WholeRunView, 'state' | 'error' | 'result'>): string {
+  const text = (result as { readonly text?: string } | undefined)?.text ?? ''
   if (state === 'succeeded') return text
-  return [text, `${state}${error === null ? '' : `: ${error}`}`].filter((part) => part !== '').join('\n')
+  return [text, `${state}${error === undefined ? '' : `: ${error}`}`].filter((part) => part !== '').join('\n')
 }

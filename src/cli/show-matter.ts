@@ -1,7 +1,6 @@
-import type { AskedMatter, Awaited, Matter } from '../actions/desk.ts'
+import type { Operator } from './context.ts'
 import { jsonText, visible } from './output.ts'
-
-const iso = (instant: number | null) => (instant === null ? '' : new Date(instant).toISOString())
+import type { ApprovalView, DoubtView, WaitsFor } from './views.ts'
 
 /** Facts, one a line; what is empty is left out. */
 export const facts = (lines: readonly (readonly [string, string])[]): string =>
@@ -17,34 +16,35 @@ const oneLine = (text: string) => visible(text).replaceAll('\n', '\\n').replaceA
  * What is decided on, whole: the input is written as JSON, so that each of its line ends is two visible characters, and
  * below it the exact bytes that the decision is bound to.
  */
-export function describeAsked({ approval, action, run, said }: AskedMatter): string {
+export function describeAsked(approval: ApprovalView): string {
   const lines = facts([
     ['approval', approval.id],
     ['state', approval.state],
-    ['agent', run.agent],
-    ['run', run.id],
-    ['thread', run.threadId],
-    ['tool', `${action.tool} (${action.effect})`],
+    ['agent', approval.agent],
+    ['run', approval.runId],
+    ['thread', approval.threadId],
+    ['tool', `${approval.tool} (${approval.effect})`],
     ['asked by', approval.askedBy],
-    ['asked', iso(approval.askedAt)],
-    ['expires', iso(approval.expiresAt)],
+    ['asked', approval.askedAt],
+    ['expires', approval.expiresAt],
     ['decided', decided(approval)],
     ['note', approval.note ?? ''],
     ['digest', approval.digest],
   ])
   const exact = `exact bytes (${Buffer.byteLength(approval.shown)}):\n  ${oneLine(approval.shown)}`
-  return [lines, `input:\n${indented(inputText(action.input))}`, exact, ...modelWords(said)].join('\n\n')
+  return [lines, `input:\n${indented(inputText(approval.input))}`, exact, ...modelWords(approval.modelSaid)].join(
+    '\n\n',
+  )
 }
 
 /** Nothing is cut off, and nothing is raw. */
 const inputText = (input: unknown) => jsonText(input, 2)
 
-function decided({ decidedBy, decidedVia, decidedAt }: AskedMatter['approval']): string {
-  return decidedAt === null ? '' : `by ${decidedBy ?? '?'} through ${decidedVia ?? '?'} at ${iso(decidedAt)}`
-}
+const decided = ({ decided: answer }: ApprovalView): string =>
+  answer === undefined ? '' : `by ${answer.by ?? '?'} through ${answer.via ?? '?'} at ${answer.at}`
 
 /** Apart from the facts, and named for what it is. */
-const modelWords = (said: string): string[] =>
+const modelWords = (said = ''): string[] =>
   said === '' ? [] : [`the model's own words about it (not checked by anybody):\n${indented(said, '  | ')}`]
 
 const indented = (text: string, margin = '  ') =>
@@ -53,34 +53,36 @@ const indented = (text: string, margin = '  ') =>
     .map((line) => `${margin}${line}`)
     .join('\n')
 
-export function describeDoubt({ action, run, said }: Matter): string {
+export function describeDoubt(doubt: DoubtView): string {
+  const { allowedBy } = doubt
   const lines = facts([
-    ['doubt', action.id],
-    ['state', action.state.replace('_', ' ')],
-    ['agent', run.agent],
-    ['run', `${run.id} (${run.state})`],
-    ['thread', run.threadId],
-    ['tool', action.tool],
-    ['signature', action.signature],
-    ['started', iso(action.startedAt)],
-    ['tries', String(action.tries)],
-    ['allowed by', action.decision === null ? '' : `${action.decision.by} (${action.decision.via})`],
-    ['settled by', action.settledBy === 'nobody' ? '' : (action.settledBy ?? '')],
-    ['given up by', action.givenUp ?? ''],
+    ['doubt', doubt.id],
+    ['state', doubt.state.replace('_', ' ')],
+    ['agent', doubt.agent],
+    ['run', `${doubt.runId} (${doubt.runState})`],
+    ['thread', doubt.threadId],
+    ['tool', doubt.tool],
+    ['signature', doubt.signature],
+    ['started', doubt.startedAt ?? ''],
+    ['tries', String(doubt.tries)],
+    ['allowed by', allowedBy === undefined ? '' : `${allowedBy.by} (${allowedBy.via})`],
+    ['settled by', doubt.settledBy ?? ''],
+    ['given up by', doubt.givenUp ?? ''],
   ])
-  const seen = action.error === null ? [] : [`what was seen of it:\n${indented(action.error)}`]
-  return [lines, `input:\n${indented(inputText(action.input))}`, ...seen, ...modelWords(said)].join('\n\n')
+  const seen = doubt.seen === undefined ? [] : [`what was seen of it:\n${indented(doubt.seen)}`]
+  return [lines, `input:\n${indented(inputText(doubt.input))}`, ...seen, ...modelWords(doubt.modelSaid)].join('\n\n')
 }
 
 /** What a run waits for, and how to answer. */
-export function describeAwaited({ approvals, doubts }: Awaited): string {
-  const asked = approvals.map(({ id, shown }) => {
-    const { tool } = JSON.parse(shown) as { readonly tool: string }
+export async function describeAwaited({ api }: Operator, { approvals, doubts }: WaitsFor): Promise<string> {
+  const asked = approvals.map(async (id) => {
+    const { tool } = await api.call('approvals.show', { approval: id })
     return `${tool} waits for a yes or a no: \`holdfast approvals show ${id}\`, then \`approvals approve\`, \`skip\` or \`deny\``
   })
-  const unknown = doubts.map(
-    ({ id, tool }) =>
-      `${tool} may or may not have happened: \`holdfast doubts show ${id}\`, then \`doubts resolve ${id} --happened\`, \`--did-not-happen\` or \`--give-up\``,
-  )
-  return visible(['it waits for a person', ...[...asked, ...unknown].map((line) => `  ${line}`)].join('\n'))
+  const unknown = doubts.map(async (id) => {
+    const { tool } = await api.call('doubts.show', { doubt: id })
+    return `${tool} may or may not have happened: \`holdfast doubts show ${id}\`, then \`doubts resolve ${id} --happened\`, \`--did-not-happen\` or \`--give-up\``
+  })
+  const lines = await Promise.all([...asked, ...unknown])
+  return visible(['it waits for a person', ...lines.map((line) => `  ${line}`)].join('\n'))
 }

@@ -23,7 +23,7 @@ export async function tail(context: Context, given: string, flags: TailFlags): P
   const reader = new AbortController()
   process.stdout.on('error', () => reader.abort())
   for (let after = flags.after; !reader.signal.aborted;) {
-    const changed = nextChange(runtime, LIMITS.changePollMs * 2)
+    const changed = nextChange({ clock: runtime.clock, local: context }, LIMITS.changePollMs * 2)
     const { events, seq } = await runtime.store.read(familyEvents, id, flags.children === true, after, PAGE)
     for (const event of events) process.stdout.write(`${output.json ? jsonText(viewEvent(event)) : lineOf(event)}\n`)
     after = seq

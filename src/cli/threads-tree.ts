@@ -1,19 +1,16 @@
-import { doing } from '../sessions/branch.ts'
-import type { Branch } from '../sessions/branch.ts'
-import type { Relative } from '../sessions/tree.ts'
 import { visible } from './output.ts'
+import type { BranchView } from './views.ts'
 
-export const describeBranch = ({ thread, children }: Branch): string =>
-  [lineOf(thread), ...twigs(children, '')].join('\n')
+export const describeBranch = (thread: BranchView): string => [lineOf(thread), ...twigs(thread.children, '')].join('\n')
 
-function twigs(children: readonly Branch[], margin: string): string[] {
-  return children.flatMap(({ thread, children: own }, index) => {
+function twigs(children: readonly BranchView[], margin: string): string[] {
+  return children.flatMap((child, index) => {
     const isLast = index === children.length - 1
-    return [`${margin}${isLast ? '└─' : '├─'} ${lineOf(thread)}`, ...twigs(own, `${margin}${isLast ? '   ' : '│  '}`)]
+    const own = twigs(child.children, `${margin}${isLast ? '   ' : '│  '}`)
+    return [`${margin}${isLast ? '└─' : '├─'} ${lineOf(child)}`, ...own]
   })
 }
 
-function lineOf(thread: Relative): string {
-  const waits = thread.pending === 0 ? '' : `, ${thread.pending} waiting`
-  return visible(`${thread.id}  ${thread.agent}  ${doing(thread)}${waits}`)
+function lineOf({ id, agent, doing, pending }: BranchView): string {
+  return visible(`${id}  ${agent}  ${doing}${pending === 0 ? '' : `, ${pending} waiting`}`)
 }

@@ -11,26 +11,25 @@ import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
 import { EXIT } from './exit-code.ts'
 import type { SetExit } from './main.ts'
-import { openWindow, portOption } from './window.ts'
-import type { Window } from './window.ts'
+import { openWindow, windowOptions } from './window.ts'
+import type { Window, WindowFlags } from './window.ts'
 
 export function addUp(program: Command, setExit: SetExit): void {
-  program
+  const command = program
     .command('up')
     .description('the daemon and its window, in the foreground: executes queued runs, recovers what was cut off')
     .option('--workers <count>', 'how many runs at once', Number, Math.max(4, availableParallelism() * 2))
-    .option('--port <port>', 'where the window is (default: 4780, or a free one; 0: any that is free)', portOption)
-    .action(async (flags: UpFlags, command: Command) => {
-      setExit(await withRuntime(command, (context) => up(context, flags)))
-    })
+  windowOptions(command).action(async (flags: UpFlags, given: Command) => {
+    setExit(await withRuntime(given, (context) => up(context, flags)))
+  })
 }
 
-interface UpFlags {
+interface UpFlags extends WindowFlags {
   readonly workers: number
-  readonly port?: number
 }
 
-async function up(context: Context, { workers, port }: UpFlags): Promise<number> {
+async function up(context: Context, flags: UpFlags): Promise<number> {
+  const { workers } = flags
   if (!Number.isSafeInteger(workers) || workers < 1) {
     throw new HoldfastError('usage/workers', '--workers wants a whole number of 1 or more', {
       remedy: 'as in --workers 4',
@@ -41,7 +40,7 @@ async function up(context: Context, { workers, port }: UpFlags): Promise<number>
     concurrency: workers,
     replaySpool: hookTender({ ...runtime, warn: output.note }),
   })
-  const window = await openWindow(context, port).catch(async (error: unknown) => {
+  const window = await openWindow(context, flags).catch(async (error: unknown) => {
     await worker.stop()
     throw error
   })
@@ -68,11 +67,15 @@ async function up(context: Context, { workers, port }: UpFlags): Promise<number>
   }
 }
 
-/** The token goes to a terminal, where a person can click on it, and not into a log. */
-function announce({ runtime, output }: Context, { url, signInUrl }: Window): void {
+/** The code goes to a terminal, where a person can click on it, and not into a log. */
+function announce({ runtime, output }: Context, window: Window): void {
+  const { url } = window
   if (output.json) output.result({ url, pid: process.pid, home: runtime.home }, () => '')
-  if (process.stderr.isTTY) output.note(`window: ${signInUrl}`)
-  else output.note(`window: ${url}/ (sign in with the token in ${homePaths(runtime.home).token})`)
+  if (process.stderr.isTTY) output.note(`window: ${window.signInUrl()}`)
+  else
+    output.note(
+      `window: ${url}/ (sign in with what \`holdfast token code\` prints, or with the token in ${homePaths(runtime.home).token})`,
+    )
 }
 
 /** The first asks to drain, the second not to wait. */

@@ -1,7 +1,7 @@
 import type { RunId, ThreadId } from '../base/ids.ts'
 import { integer, json, nullable, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
-import { now, sql } from '../store/sql.ts'
+import { literals, now, sql } from '../store/sql.ts'
 import { all, atCommit, one, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 
@@ -58,6 +58,9 @@ export const EVENT_TYPES = [
   'occurrence.dispatched',
   'occurrence.retrying',
   'occurrence.settled',
+  'token.created',
+  'token.revoked',
+  'operator.acted',
   'tool.pinned',
   'tool.changed',
   'tool.accepted',
@@ -105,6 +108,46 @@ export const runEventsAfter = single((runId: RunId, seq: number, limit: number) 
       where run_id = ${runId} and seq > ${seq} order by seq limit ${limit}`,
   ),
 )
+
+export interface EventFilter {
+  readonly limit: number
+  /** Newest first from below this number, or oldest first from above that one. */
+  readonly before?: number
+  readonly after?: number
+  readonly types?: readonly string[]
+  readonly threadId?: ThreadId
+}
+
+export interface EventPage {
+  readonly events: readonly Event[]
+  /** Where the next page begins; undefined: everything was looked at. */
+  readonly next: number | undefined
+  readonly last: number
+}
+
+/**
+ * A page of the log. What is asked for may be rare, so a page looks at so many events and no more, and says where the next
+ * one begins: it may have few items, and it never takes long.
+ */
+export function* eventPage(filter: EventFilter, looked: number): Transition<EventPage> {
+  const { limit, before, after, types, threadId } = filter
+  const { seq: last } = yield* lastEventSeq.single()
+  const forwards = after !== undefined
+  const [from, to] = forwards
+    ? [after + 1, Math.min(last, after + looked)]
+    : [Math.max(1, Math.min(before ?? last + 1, last + 1) - looked), Math.min(before ?? last + 1, last + 1) - 1]
+  const events = yield* all(
+    eventRow,
+    sql`select seq, at, type, thread_id, run_id, data from events where seq >= ${from} and seq <= ${to}
+      and ${types === undefined ? sql`1 = 1` : sql`type in (${literals(types)})`}
+      and ${threadId === undefined ? sql`1 = 1` : sql`thread_id = ${threadId}`}
+      order by seq ${forwards ? sql`` : sql`desc`} limit ${limit}`,
+  )
+  const isFull = events.length === limit
+  const edge = isFull ? events.at(-1)!.seq : forwards ? to : from
+  const isOver = !isFull && (forwards ? to >= last : from <= 1)
+  return { events, next: isOver ? undefined : edge, last }
+}
 
 const seqRow = row({ seq: integer })
 export const lastEventSeq = single(() => one(seqRow, sql`select coalesce(max(seq), 0) as seq from events`))

@@ -17,7 +17,7 @@ export interface Notice {
   readonly title: string
   /** The command that shows it. */
   readonly command: string
-  /** Where the window shows it, behind its address: ASCII, whatever the thread is called. */
+  /** Where the dashboard settles it, behind its address: ASCII, whatever it is called. */
   readonly path: string
   readonly agent?: string
   readonly tool?: string
@@ -52,11 +52,13 @@ export function* noticeOf(event: Event): Transition<Notice | undefined> {
 
 const nameIn = ({ data }: Event, key: string): string => (typeof data[key] === 'string' ? data[key] : '')
 
+/** A place of the dashboard. */
+const placeOf = (page: string, id: string): string => `/${page}/${encodeURIComponent(id.toWellFormed())}`
+
 function about({ seq, at, threadId, runId }: Event) {
   return {
     seq,
     at: new Date(at).toISOString(),
-    path: threadId === null ? '/' : `/#/threads/${encodeURIComponent(threadId.toWellFormed())}`,
     ...(threadId === null ? {} : { threadId: visibleLine(threadId) }),
     ...(runId === null ? {} : { runId: visibleLine(runId) }),
   }
@@ -72,6 +74,7 @@ function* approvalNotice(event: Event): Transition<Notice | undefined> {
     kind: 'approval',
     title: `${agent} asks whether it may use ${tool}`,
     command: `holdfast approvals show ${approval.id}`,
+    path: placeOf('approvals', approval.id),
     agent,
     tool,
     approvalId: approval.id,
@@ -90,6 +93,7 @@ function* doubtNotice(event: Event): Transition<Notice | undefined> {
     kind: 'doubt',
     title: `${tool} of ${agent} was cut off: it may or may not have happened`,
     command: `holdfast doubts show ${action.id}`,
+    path: placeOf('doubts', action.id),
     agent,
     tool,
     actionId: action.id,
@@ -107,7 +111,7 @@ function* breakerNotice(event: Event): Transition<Notice | undefined> {
   if (open === undefined) return undefined
   const agent = visibleLine(name)
   const title = `${agent} is stopped: its provider refuses the credentials`
-  return { ...about(event), kind: 'breaker', title, command: 'holdfast status', agent }
+  return { ...about(event), kind: 'breaker', title, command: 'holdfast status', path: '/quotas', agent }
 }
 
 const deadRow = row({ id: text() })
@@ -119,7 +123,8 @@ function* letterNotice(event: Event): Transition<Notice | undefined> {
   if (dead === undefined) return undefined
   const messageId = visibleLine(id)
   const title = `a message could not be delivered: ${reason}`
-  return { ...about(event), kind: 'dead-letter', title, command: `holdfast inbox dead show ${messageId}`, messageId }
+  const command = `holdfast inbox dead show ${messageId}`
+  return { ...about(event), kind: 'dead-letter', title, command, path: placeOf('inbox', id), messageId }
 }
 
 /** Whoever owns it was told; where nobody does, a person is. */
@@ -127,12 +132,13 @@ function pausedNotice(event: Event): Notice | undefined {
   if (event.data['by'] !== 'itself' || event.data['told'] !== 'operator') return undefined
   const name = visibleLine(nameIn(event, 'name'))
   const title = `the job ${name} is paused: ${visibleLine(nameIn(event, 'reason'))}`
-  return { ...about(event), kind: 'schedule', title, command: `holdfast schedule show ${name}` }
+  return { ...about(event), kind: 'schedule', title, command: `holdfast schedule show ${name}`, path: '/schedules' }
 }
 
 function firingNotice(event: Event): Notice | undefined {
   if (event.data['told'] !== 'operator') return undefined
   const [name, state] = [visibleLine(nameIn(event, 'name')), visibleLine(nameIn(event, 'state'))]
   const title = `a firing of ${name} ${state === 'failed' ? 'failed' : 'was dropped'}: ${visibleLine(nameIn(event, 'reason'))}`
-  return { ...about(event), kind: 'schedule', title, command: `holdfast schedule occurrences ${name}` }
+  const command = `holdfast schedule occurrences ${name}`
+  return { ...about(event), kind: 'schedule', title, command, path: '/schedules' }
 }

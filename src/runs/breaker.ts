@@ -86,4 +86,6 @@ export const openedBreakerOf = single((runId: RunId) =>
   first(openedRow, sql`select data from events where run_id = ${runId} and type = 'breaker.opened'`),
 )
 
+export const allBreakers = single(() => all(breakerRow, sql`select * from breakers order by agent, cause`))
+
 export const openBreakers = single(() => all(breakerRow, sql`select * from breakers where open_until is not null`))

@@ -1,7 +1,7 @@
 import type { RunId, ThreadId, WorkerId } from '../base/ids.ts'
 import { flag, integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
-import { literals, sql } from '../store/sql.ts'
+import { literals, sql, unionAll } from '../store/sql.ts'
 import { all, first, single } from '../store/transition.ts'
 
 /**
@@ -145,21 +145,26 @@ export const runsByPrefix = single((prefix: string) =>
 export interface RunFilter {
   readonly states?: readonly RunState[]
   readonly threadId?: ThreadId
+  readonly agent?: string
   /** Only those older than this run: the last one of the page before. */
   readonly after?: RunId
   readonly limit: number
 }
 
-/** Newest first. */
-export const listRuns = single((filter: RunFilter) =>
-  all(
-    runRow,
-    sql`select * from runs where ${filter.states === undefined ? sql`1 = 1` : sql`state in (${literals(filter.states)})`}
-      and ${filter.threadId === undefined ? sql`1 = 1` : sql`thread_id = ${filter.threadId}`}
-      and ${filter.after === undefined ? sql`1 = 1` : sql`seq < (select seq from runs where id = ${filter.after})`}
-      order by seq desc limit ${filter.limit}`,
-  ),
-)
+/** Newest first. Of each state so many at most, and then the newest of those: every part is the end of an index. */
+export const listRuns = single((filter: RunFilter) => {
+  const { states, limit } = filter
+  if (states === undefined || filter.threadId !== undefined) return all(runRow, runsWith(filter, states))
+  const parts = states.map((state) => sql`select * from (${runsWith(filter, [state])}) as part`)
+  return all(runRow, sql`${unionAll(parts)} order by seq desc limit ${limit}`)
+})
+
+const runsWith = ({ threadId, agent, after, limit }: RunFilter, states?: readonly RunState[]) =>
+  sql`select * from runs where ${states === undefined ? sql`1 = 1` : sql`state in (${literals(states)})`}
+      and ${threadId === undefined ? sql`1 = 1` : sql`thread_id = ${threadId}`}
+      and ${agent === undefined ? sql`1 = 1` : sql`agent = ${agent}`}
+      and ${after === undefined ? sql`1 = 1` : sql`seq < (select seq from runs where id = ${after})`}
+      order by seq desc limit ${limit}`
 
 /** The runs of a thread's children that have not ended. */
 export const childrenAtWork = single((parent: ThreadId, limit: number) =>

@@ -18,6 +18,7 @@ export interface RunView {
   readonly agent: string
   readonly state: string
   readonly cancelRequestedAt?: string
+  readonly cancel?: { readonly by: string; readonly reason?: string }
   readonly code?: string
   readonly error?: string
   readonly result?: unknown
@@ -45,6 +46,7 @@ export function viewRun(run: Run, late: readonly LateResult[] = []): RunView {
     state,
     attempt,
     ...optional('cancelRequestedAt', isoOrNull(run.cancelRequestedAt)),
+    ...(run.cancelBy === null ? {} : { cancel: { by: run.cancelBy, ...optional('reason', run.cancelReason) } }),
     ...optional('code', run.code),
     ...optional('error', run.error),
     ...optional('result', run.result),

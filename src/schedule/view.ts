@@ -22,6 +22,11 @@ export function viewRule(rule: Rule): RuleView {
   return rule.kind === 'every' ? { ...rule, anchor: iso(rule.anchor) } : rule
 }
 
+export function ruleIn(view: RuleView): Rule {
+  if (view.kind === 'once') return { kind: 'once', at: Date.parse(view.at) }
+  return view.kind === 'every' ? { ...view, anchor: Date.parse(view.anchor) } : view
+}
+
 /** Without the environment of a command. */
 export type TargetView =
   | { readonly kind: 'message'; readonly threadId: string; readonly text: string }

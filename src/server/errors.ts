@@ -1,35 +1,39 @@
 import type { Context } from 'hono'
 
 import { HoldfastError, viewError } from '../base/errors.ts'
+import { answerJson } from './headers.ts'
 
-type Status = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 500 | 503
-
-const STATUS_OF: Readonly<Record<string, Status>> = {
+const STATUS_OF: Readonly<Record<string, number>> = {
   'auth/no-token': 401,
   'auth/wrong-token': 401,
-  'auth/foreign-host': 403,
-  'auth/foreign-origin': 403,
+  'auth/wrong-code': 401,
   'usage/body-too-large': 413,
   'usage/not-json': 415,
-  'runs/already-terminal': 409,
-  'runs/key-conflict': 409,
-  'messages/key-conflict': 409,
-  'approvals/too-late': 409,
-  'approvals/changed': 409,
-  'doubts/not-in-doubt': 409,
-  'doubts/run-ended': 409,
-  'events/ahead': 409,
-  'capacity/backlog-full': 429,
+  'approvals/no-tool': 409,
+  'approvals/no-rule': 409,
   'capacity/streams': 503,
   'store/busy': 503,
 }
 
-function statusOf({ code, retry }: HoldfastError): Status {
-  const own = STATUS_OF[code]
-  if (own !== undefined) return own
-  if (code.startsWith('not-found/')) return 404
-  if (code.startsWith('usage/')) return 400
-  return retry === undefined ? 500 : 503
+/** What the first word of a code means where no other status was given to it. */
+const STATUS_OF_NOUN: Readonly<Record<string, number>> = {
+  auth: 403,
+  usage: 400,
+  'not-found': 404,
+  // Somebody else was faster, or it is not in the state that this needs.
+  runs: 409,
+  messages: 409,
+  threads: 409,
+  approvals: 409,
+  doubts: 409,
+  actions: 409,
+  tokens: 409,
+  events: 409,
+  capacity: 429,
+}
+
+export function statusOf({ code, retry }: HoldfastError): number {
+  return STATUS_OF[code] ?? STATUS_OF_NOUN[code.slice(0, code.indexOf('/'))] ?? (retry === undefined ? 500 : 503)
 }
 
 /** Every failure has one shape. What nobody foresaw is told to the operator, and not to the caller. */
@@ -37,10 +41,10 @@ export function answerError(c: Context, error: unknown, warn: (text: string) => 
   if (!(error instanceof HoldfastError)) {
     warn(`${c.req.method} ${c.req.path} failed: ${viewError(error).message}`)
     const message = 'something went wrong in Holdfast; its log says what'
-    return c.json({ error: { code: 'internal/unexpected', message } }, 500)
+    return answerJson(c, { error: { code: 'internal/unexpected', message } }, 500)
   }
   const status = statusOf(error)
   if (status === 401) c.header('WWW-Authenticate', 'Bearer')
   if (error.retry !== undefined) c.header('Retry-After', String(Math.ceil(error.retry.afterMs / 1_000)))
-  return c.json({ error: viewError(error) }, status)
+  return answerJson(c, { error: viewError(error) }, status)
 }

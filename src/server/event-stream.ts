@@ -27,8 +27,8 @@ export class EventStreams {
     this.#ports = ports
   }
 
-  /** `cut` breaks the connection under a reader that takes nothing. */
-  async open(after: number, cut: () => void): Promise<Response> {
+  /** `cut` breaks the connection under a reader that takes nothing; `isGood` says whether it may still read. */
+  async open(after: number, cut: () => void, isGood: () => Promise<boolean>): Promise<Response> {
     if (this.#open.size >= LIMITS.eventStreams) {
       throw new HoldfastError('capacity/streams', `${LIMITS.eventStreams} event streams are open`, {
         remedy: 'close one, then try again',
@@ -44,7 +44,7 @@ export class EventStreams {
       stop.abort()
       throw error
     }
-    const body = asBody(frames(this.#ports, after, stop.signal), stop, cut, this.#ports)
+    const body = asBody(frames(this.#ports, after, stop.signal, isGood), stop, cut, this.#ports)
     return new Response(body, { headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' } })
   }
 
@@ -67,7 +67,12 @@ export class EventStreams {
   }
 }
 
-async function* frames(ports: StreamPorts, after: number, signal: AbortSignal): AsyncGenerator<string> {
+async function* frames(
+  ports: StreamPorts,
+  after: number,
+  signal: AbortSignal,
+  isGood: () => Promise<boolean>,
+): AsyncGenerator<string> {
   const news = new News(ports, signal)
   const newTexts = ports.texts.reader()
   let seq = after
@@ -77,6 +82,8 @@ async function* frames(ports: StreamPorts, after: number, signal: AbortSignal): 
       // Texts first: what a step records was said before it.
       const events = news.takeChanged() ? await ports.store.read(eventsAfter, seq, LIMITS.eventsTogether) : []
       const texts = newTexts()
+      // A token that was revoked meanwhile sees nothing of what came after.
+      if (events.length + texts.length > 0 && !(await isGood())) return
       seq = events.at(-1)?.seq ?? seq
       if (events.length === LIMITS.eventsTogether) news.change()
       for (const event of events)

@@ -1,70 +1,51 @@
-import type { HttpBindings } from '@hono/node-server'
-import type { MiddlewareHandler } from 'hono'
+import type { Context, MiddlewareHandler } from 'hono'
 
+import { covers } from '../api/endpoint.ts'
+import type { Endpoint } from '../api/endpoint.ts'
 import { HoldfastError } from '../base/errors.ts'
-import { escapeUnseen } from '../base/visible.ts'
-import { isToken } from './token.ts'
+import { LIMITS } from '../base/limits.ts'
+import type { Caller } from '../control/desk.ts'
+import { recognise } from './credentials.ts'
+import type { Keys } from './credentials.ts'
+import type { Env } from './env.ts'
 
-/** What a handler knows of its request: the sockets under it. */
-export interface Env {
-  Bindings: HttpBindings
-}
-
-const HEADERS: Readonly<Record<string, string>> = {
-  // Nothing but our own files, and no way from a text to a script: what an agent said is shown, never interpreted.
-  'Content-Security-Policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
-    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
-  'Cross-Origin-Opener-Policy': 'same-origin',
-  'Cross-Origin-Resource-Policy': 'same-origin',
-  'Referrer-Policy': 'no-referrer',
-  'X-Content-Type-Options': 'nosniff',
-  'X-Frame-Options': 'DENY',
-}
-
-export const securityHeaders: MiddlewareHandler<Env> = async (c, next) => {
-  await next()
-  for (const [name, value] of Object.entries(HEADERS)) c.res.headers.set(name, value)
-  if (!c.res.headers.has('Cache-Control')) c.res.headers.set('Cache-Control', 'no-store')
-}
-
-/** Whoever prints an answer as it comes is steered by nothing in it: what is unseen is escaped, which is the same JSON. */
-export const plainJson: MiddlewareHandler<Env> = async (c, next) => {
-  await next()
-  if (c.res.headers.get('Content-Type')?.startsWith('application/json') !== true) return
-  c.res = new Response(escapeUnseen(await c.res.text()), c.res)
-}
-
-/** Names under which a browser on this machine reaches us. With any other a foreign page has pointed its own name here. */
-function ownNames(port: number | undefined): string[] {
-  const names = ['127.0.0.1', 'localhost', '[::1]']
-  return [...names.map((name) => `${name}:${port}`), ...(port === 80 ? names : [])]
-}
-
-export const ownHostOnly: MiddlewareHandler<Env> = async (c, next) => {
-  const names = ownNames(c.env.incoming.socket.localPort)
-  if (!names.includes(c.req.header('host')?.toLowerCase() ?? '')) {
-    throw new HoldfastError('auth/foreign-host', 'this name is not one of mine', {
-      remedy: `use http://${names[0]}/ or http://${names[1]}/`,
-    })
-  }
-  const origin = c.req.header('origin')
-  const harmless = c.req.method === 'GET' || c.req.method === 'HEAD'
-  if (!harmless && origin !== undefined && !names.some((name) => origin.toLowerCase() === `http://${name}`)) {
-    throw new HoldfastError('auth/foreign-origin', 'a page of another origin may not do this', {
-      remedy: 'use the page that this daemon serves, or a program without an Origin header',
-    })
-  }
-  await next()
-}
-
-export const tokenNeeded = (token: string): MiddlewareHandler<Env> =>
+/** Nothing under it is told to somebody who shows nothing good, not even that it is not there. */
+export const signedIn = (keys: Keys): MiddlewareHandler<Env> =>
   async function checkToken(c, next) {
-    const given = /^Bearer +(\S+) *$/i.exec(c.req.header('authorization') ?? '')?.[1]
-    if (given === undefined || !isToken(given, token)) {
-      throw new HoldfastError(given === undefined ? 'auth/no-token' : 'auth/wrong-token', 'you are not signed in', {
-        remedy: 'send "Authorization: Bearer TOKEN"; the token is in the file `token` of the home folder',
-      })
-    }
+    c.set('who', await recognise(c.env.incoming, keys))
     await next()
   }
+
+/** A token for one thread opens what is marked for that, and nothing else; what it then sees is the handler's to check. */
+export function mayCall(who: Pick<Caller, 'scopes' | 'threadId'>, { scope, own }: Endpoint): boolean {
+  if (scope === 'nobody' || scope === 'anybody') return true
+  return who.threadId === undefined ? covers(who.scopes, scope) : own === true
+}
+
+export function refuseNarrow(c: Context<Env>, endpoint: Endpoint): void {
+  const who = c.get('who')
+  if (mayCall(who, endpoint)) return
+  const has = who.threadId === undefined ? who.scopes.join(', ') : `record, for the thread ${who.threadId}`
+  throw new HoldfastError('auth/scope', `this needs the scope ${endpoint.scope}; your token has ${has}`, {
+    remedy: '`holdfast token create --scope` makes one that may',
+  })
+}
+
+/** So many at once, and the next is told when to come back. */
+export function atMostAtOnce(): MiddlewareHandler<Env> {
+  let underWay = 0
+  return async function count(_, next) {
+    if (underWay >= LIMITS.requestsAtOnce) {
+      throw new HoldfastError('capacity/requests', `${LIMITS.requestsAtOnce} requests are under way`, {
+        remedy: 'wait a moment, then try again',
+        retry: { afterMs: 1_000 },
+      })
+    }
+    underWay += 1
+    try {
+      await next()
+    } finally {
+      underWay -= 1
+    }
+  }
+}

@@ -1,20 +1,11 @@
 import type { Context } from 'hono'
+import { z } from 'zod'
 
 import { HoldfastError } from '../base/errors.ts'
-import { LIMITS } from '../base/limits.ts'
 
-/** Requests are parsed here, once; behind it everything is of its type. */
+/** Requests are parsed here, once, by the schemas of their routes; behind it everything is of its type. */
 
 export const wrong = (message: string, remedy: string) => new HoldfastError('usage/request', message, { remedy })
-
-/** `?limit=20`; a page is never longer than what one answer should be. */
-export function limitOf(c: Context): number {
-  const given = c.req.query('limit')
-  if (given === undefined) return LIMITS.page
-  const limit = Number(given)
-  if (Number.isSafeInteger(limit) && limit >= 1 && limit <= LIMITS.longestPage) return limit
-  throw wrong(`"${given}" is no limit`, `limit is a whole number from 1 to ${LIMITS.longestPage}`)
-}
 
 /** Where to go on in the event stream: what the browser remembered wins over where it once began. */
 export function resumePoint(c: Context): number {
@@ -24,10 +15,22 @@ export function resumePoint(c: Context): number {
   throw wrong(`"${given}" is no sequence number`, 'give the number of the last event that you have, or 0')
 }
 
-export type Fields = Readonly<Record<string, unknown>>
+/** `?state=queued&state=running` and `?state=queued,running` are the same. Of any other field there is one. */
+function fieldsOfQuery(c: Context, schema: z.ZodObject): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(c.req.queries()).map(([name, values]) => {
+      if (isList(schema.shape[name])) return [name, values.flatMap((value) => value.split(','))]
+      if (values.length > 1) throw wrong(`${name} is there twice`, 'say it once')
+      return [name, values[0]]
+    }),
+  )
+}
 
-/** The body as an object with none but the known fields. An empty one where nothing is needed is an empty object. */
-export async function bodyOf(c: Context, known: readonly string[]): Promise<Fields> {
+const isList = (field: unknown): boolean =>
+  field instanceof z.ZodArray || (field instanceof z.ZodOptional && isList(field.unwrap()))
+
+/** The body as an object. An empty one where nothing is needed is an empty object. */
+async function fieldsOfBody(c: Context): Promise<unknown> {
   const text = await c.req.text()
   if (text === '') return {}
   const type = c.req.header('content-type')?.split(';')[0]?.trim().toLowerCase()
@@ -36,16 +39,6 @@ export async function bodyOf(c: Context, known: readonly string[]): Promise<Fiel
       remedy: 'send it with "Content-Type: application/json"',
     })
   }
-  const value = parsed(text)
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw wrong('the body is not an object', `its fields are ${known.join(', ')}`)
-  }
-  const stranger = Object.keys(value).find((name) => !known.includes(name))
-  if (stranger !== undefined) throw wrong(`there is no field "${stranger}"`, `known are ${known.join(', ')}`)
-  return value as Fields
-}
-
-function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
@@ -53,9 +46,17 @@ function parsed(text: string): unknown {
   }
 }
 
-export function textField(fields: Fields, name: string, longest = Number.POSITIVE_INFINITY): string | undefined {
-  const value = fields[name]
-  if (value === undefined) return undefined
-  if (typeof value === 'string' && value !== '' && value.length <= longest) return value
-  throw wrong(`${name} is not as it should be`, `${name} is a text, not empty, of at most ${longest} characters`)
+/** What a caller says, as the route's schema wants it. */
+export async function askOf(c: Context, schema: z.ZodObject): Promise<object> {
+  const isQuery = c.req.method === 'GET' || c.req.method === 'HEAD'
+  const parsed = schema.safeParse(isQuery ? fieldsOfQuery(c, schema) : await fieldsOfBody(c))
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  const where = issue?.path.join('.') ?? ''
+  const known = Object.keys(schema.shape)
+  const fields = known.length === 0 ? 'it takes none' : `known are ${known.join(', ')}`
+  throw wrong(
+    where === '' ? 'the request is not as it should be' : `${where} is not as it should be`,
+    `${issue?.message ?? ''}; ${fields}`,
+  )
 }

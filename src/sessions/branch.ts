@@ -20,7 +20,13 @@ export function treeOf(id: ThreadId, family: readonly Relative[]): Branch | unde
 }
 
 /** What a thread is at: its session, else its latest run. */
-export function doing({ client, sessionState, runState, runCode, state }: Relative): string {
+export function doing({
+  client,
+  sessionState,
+  runState,
+  runCode,
+  state,
+}: Pick<Relative, 'client' | 'sessionState' | 'runState' | 'runCode' | 'state'>): string {
   if (state !== 'open') return state
   if (client !== null && sessionState !== null) return sessionState
   if (runState === null) return 'idle'

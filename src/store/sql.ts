@@ -24,6 +24,9 @@ export const raw = (text: string): Sql => ({ strings: [text], values: [] })
 export const literals = (words: readonly string[]): Sql =>
   raw(words.map((word) => `'${word.replaceAll("'", "''")}'`).join(', '))
 
+/** One after the other, whatever they have in common; there is at least one. */
+export const unionAll = (parts: readonly Sql[]): Sql => parts.reduce((whole, part) => sql`${whole} union all ${part}`)
+
 /** For the claim of a queue's head: rows that another worker is about to take are passed over, where there are others. */
 export const skipLocked: Sql = raw('/* skip locked */')
 

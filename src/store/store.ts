@@ -14,6 +14,8 @@ export interface Store {
   onChange(listener: () => void): () => void
   /** Looks for damage; what it finds, in the engine's words. Takes a while on a large database. */
   check(): Promise<string[]>
+  /** Writes a consistent copy of everything to a new file, while others go on; refused where the engine has its own tool. */
+  copyTo(path: string): Promise<void>
   close(): Promise<void>
 }
 

@@ -2,7 +2,7 @@ import type { ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
 import { settleByMessage } from '../schedule/settle.ts'
-import { now, sql } from '../store/sql.ts'
+import { now, raw, sql } from '../store/sql.ts'
 import { all, first, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { NEWS, keepNewestWaiting, messageRow } from './message.ts'
@@ -149,13 +149,17 @@ export interface LetterFilter {
   readonly state: 'dead' | 'replaced'
   readonly threadId?: ThreadId
   readonly limit: number
+  /** Only those before this one. */
+  readonly after?: string
 }
 
 /** What was not delivered, newest first. */
-export const undelivered = single(({ state, threadId, limit }: LetterFilter) =>
+export const undelivered = single(({ state, threadId, limit, after }: LetterFilter) =>
   all(
     messageRow,
-    sql`select * from messages where state = ${state} and ${threadId === undefined ? sql`1 = 1` : sql`thread_id = ${threadId}`}
+    sql`select * from messages where state = ${raw(`'${state}'`)}
+      and ${threadId === undefined ? sql`1 = 1` : sql`thread_id = ${threadId}`}
+      and ${after === undefined ? sql`1 = 1` : sql`(settled_at, id) < (select settled_at, id from messages where id = ${after})`}
       order by settled_at desc, id desc limit ${limit}`,
   ),
 )

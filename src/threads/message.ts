@@ -3,7 +3,7 @@ import { record } from '../events/event.ts'
 import { leadsTo } from '../schedule/settle.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
-import { literals, now, sql } from '../store/sql.ts'
+import { literals, now, raw, sql, unionAll } from '../store/sql.ts'
 import { all, first, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 
@@ -147,9 +147,29 @@ export const messagesIn = single((states: readonly MessageState[], limit: number
   ),
 )
 
+export interface MessageFilter {
+  readonly states: readonly MessageState[]
+  readonly limit: number
+  readonly threadId?: ThreadId
+  /** Only those older than this one. */
+  readonly after?: string
+}
+
+/** The newest first. Of each state so many at most, and then the newest of those: every part is the end of an index. */
+export const messagePage = single((filter: MessageFilter) => {
+  const part = (state: MessageState) => sql`select * from (select * from messages where state = ${raw(`'${state}'`)}
+      and ${filter.threadId === undefined ? sql`1 = 1` : sql`thread_id = ${filter.threadId}`}
+      and ${filter.after === undefined ? sql`1 = 1` : sql`seq < (select seq from messages where id = ${filter.after})`}
+      order by seq desc limit ${filter.limit}) as part`
+  return all(messageRow, sql`${unionAll(filter.states.map(part))} order by seq desc limit ${filter.limit}`)
+})
+
 /** Messages whose id starts with `prefix`, two at most: enough to know whether it is unique. */
 export const messagesByPrefix = single((prefix: string) =>
-  all(messageRow, sql`select * from messages where substr(id, 1, length(${prefix})) = ${prefix} order by id limit 2`),
+  all(
+    messageRow,
+    sql`select * from messages where id >= ${prefix} and id < ${`${prefix}\u{10ffff}`} order by id limit 2`,
+  ),
 )
 
 const stateCountRow = row({ state: oneOf(MESSAGE_STATES), count: integer })

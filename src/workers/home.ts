@@ -14,6 +14,8 @@ export const homePaths = (home: string) => ({
   corrupt: join(home, 'spool', 'corrupt'),
   /** What whoever talks to the daemon must show; for its owner only. */
   token: join(home, 'token'),
+  /** What hooks show: it is good for telling us what happened, and for nothing else. */
+  recordToken: join(home, 'record-token'),
   /** Where the daemon of this folder listens. */
   daemon: join(home, 'daemon.json'),
 })

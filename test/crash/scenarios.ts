@@ -28,6 +28,7 @@ import { acceptTool, pinTools, seen } from '../../src/tools/mcp/pins.ts'
 import { LEASE_MS, aThread, addWorker, claim, running, someIdentity, submission, submitted } from '../support/world.ts'
 import { AGENT_SCENARIOS } from './agent-scenarios.ts'
 import { AGENT_SCHEDULE_SCENARIOS } from './agent-schedule-scenarios.ts'
+import { CONTROL_SCENARIOS } from './control-scenarios.ts'
 import { DECISION_SCENARIOS } from './decision-scenarios.ts'
 import { INBOX_SCENARIOS } from './inbox-scenarios.ts'
 import { NOTICE_SCENARIOS } from './notice-scenarios.ts'
@@ -330,6 +331,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...PERMISSION_SCENARIOS,
   ...AGENT_SCHEDULE_SCENARIOS,
   ...SCHEDULE_SCENARIOS,
+  ...CONTROL_SCENARIOS,
   ...submitting,
   ...claiming,
   ...finishing,

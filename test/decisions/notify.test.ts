@@ -99,7 +99,7 @@ describe.each(engines)('telling people outside, on $name', (engine) => {
           agent: 'clerk',
           tool: 'append',
           threadId: stage.threadId,
-          link: 'http://127.0.0.1:4780/#/threads/conversation',
+          link: `http://127.0.0.1:4780/approvals/${approvals[0]!.id}`,
         }),
       ])
       // Arguments are nobody else's.
@@ -210,7 +210,7 @@ describe.each(engines)('telling people outside, on $name', (engine) => {
 
 const message: Message = {
   id: '7 webhook',
-  link: 'http://127.0.0.1:4780/#/threads/t',
+  link: 'http://127.0.0.1:4780/approvals/apr_1',
   notice: {
     seq: 7,
     at: '2026-01-01T00:00:00.000Z',
@@ -295,7 +295,7 @@ test('a daemon tells, and goes on when the answer comes', async () => {
   const [first] = await until('somebody is told', async () => (got.length > 0 ? got : undefined))
   const told = JSON.parse(first!.body) as { readonly approvalId: string; readonly link: string }
   expect(told).toMatchObject({ kind: 'approval', agent: 'clerk', tool: 'shell', threadId, runId })
-  expect(told.link).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#\/threads\/thr_/)
+  expect(told.link).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/approvals\/apr_/)
   const { code, stderr } = await place.run(['approvals', 'approve', told.approvalId])
   expect({ code, stderr }).toMatchObject({ code: 0 })
   expect(await place.ended(runId)).toMatchObject({ state: 'succeeded' })

@@ -56,5 +56,6 @@ const storeMethods = (store: Store): Omit<Store, 'apply'> => ({
   read: (look, ...args) => store.read(look, ...args),
   onChange: (listener) => store.onChange(listener),
   check: () => store.check(),
+  copyTo: (path) => store.copyTo(path),
   close: () => store.close(),
 })

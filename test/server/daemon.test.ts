@@ -102,7 +102,7 @@ test('the usual port being taken keeps no daemon from starting', async () => {
   const other = createServer().listen(4780, '127.0.0.1')
   onTestFinished(() => void other.close())
   // Or somebody else has it already, which is as good.
-  await Promise.race([once(other, 'listening'), once(other, 'error')])
+  await once(other, 'listening').catch(() => {})
   const place = new Installation()
   const daemon = place.start(['up'])
   await daemon.said('port 4780 is taken by another program')

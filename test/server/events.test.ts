@@ -103,6 +103,7 @@ const bound = (inner: Store): Store => ({
   read: (look, ...args) => inner.read(look, ...args),
   onChange: (listener) => inner.onChange(listener),
   check: () => inner.check(),
+  copyTo: (path) => inner.copyTo(path),
   close: () => inner.close(),
 })
 

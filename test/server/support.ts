@@ -14,6 +14,7 @@ import { systemRandomness as random } from '../../src/base/ids.ts'
 import { record } from '../../src/events/event.ts'
 import type { LiveEvent, Runtime } from '../../src/runtime.ts'
 import type { EventView } from '../../src/runs/view.ts'
+import type { KeptToken } from '../../src/server/credentials.ts'
 import { startServer } from '../../src/server/server.ts'
 import type { RunningServer } from '../../src/server/server.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -36,10 +37,12 @@ export interface Served extends RunningServer {
 export async function serve(store: Store, options: { readonly clock?: Clock } = {}): Promise<Served> {
   const watchers = new Set<(event: LiveEvent) => void>()
   const runtime: Partial<Runtime> = {
+    home: temporaryFolder(),
     store,
     clock: options.clock ?? systemClock,
     random,
     agents: ['clerk'],
+    toolsOf: () => undefined,
     watch(listener) {
       watchers.add(listener)
       return () => watchers.delete(listener)
@@ -47,7 +50,8 @@ export async function serve(store: Store, options: { readonly clock?: Clock } = 
   }
   const warnings: string[] = []
   const warn = (text: string) => void warnings.push(text)
-  const server = await startServer(runtime as Runtime, { port: 0, token: TOKEN, warn })
+  const owner: KeptToken = { by: 'the owner', scopes: ['admin'], read: () => Promise.resolve(TOKEN) }
+  const server = await startServer({ runtime: runtime as Runtime, port: 0, kept: [owner], warn })
   onTestFinished(() => server.close())
   return { ...server, store, warnings, live: (event) => watchers.forEach((watcher) => watcher(event)) }
 }

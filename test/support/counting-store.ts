@@ -40,6 +40,7 @@ export function countingStore(store: Store) {
     read: (look, ...args) => store.read(through(look), ...args),
     onChange: (listener) => store.onChange(listener),
     check: () => store.check(),
+    copyTo: (path) => store.copyTo(path),
     close: () => store.close(),
   }
   return { store: counting, now: (): Counted => ({ ...counted }), texts: (): readonly string[] => [...texts] }

@@ -107,6 +107,15 @@ const VIOLATIONS: Record<string, Sql> = {
     select tool as id, server as detail from mcp_tools
     where server not in (select server from mcp_servers) or (digest is null) <> (accepted_by is null)
       or (digest is null) <> (definition is null) or digest = offered_digest`,
+  'a token that was ended says by whom, and one that was made is told of once': sql`
+    select t.id as id, t.kind as detail from tokens t
+    where (t.revoked_at is null) <> (t.revoked_by is null)
+      or (select count(*) from events e where e.type = 'token.created' and e.data like '%"' || t.id || '"%') <> 1
+      or (select count(*) from events e where e.type = 'token.revoked' and e.data like '%"' || t.id || '"%')
+        <> (case when t.revoked_at is null then 0 else 1 end)`,
+  'what somebody did is told of once': sql`
+    select a.id as id, a.call as detail from acts a
+    where (select count(*) from events e where e.type = 'operator.acted' and e.data like '%"' || a.id || '"%') <> 1`,
   'fences and attempts only grow': sql`
     select a.id as id, cast(a.fence as text) as detail from attempts a join runs r on r.id = a.run_id
     where a.fence > r.fence or a.number > r.attempt`,

@@ -25,4 +25,6 @@ export const TABLES: readonly string[] = [
   'mcp_tools',
   'schedules',
   'occurrences',
+  'tokens',
+  'acts',
 ]

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { importCycles, MAY_IMPORT, wrongImports } from './imports.ts'
+import { importCycles, MAY_IMPORT, wrongImports, wrongPageImports } from './imports.ts'
 import { filesKnownToGit, sourcesBelow } from './tree.ts'
 
 const sources = sourcesBelow('src')
@@ -9,6 +9,20 @@ const planted = (imports: Record<string, string>) =>
 
 test('every source file imports in the direction that the table allows', () => {
   expect(wrongImports(sources)).toEqual([])
+})
+
+test('the dashboard imports nothing but the client of the HTTP API', () => {
+  const page = sourcesBelow('dashboard/src')
+  expect(wrongPageImports(page)).toEqual([])
+  expect(page.length).toBeGreaterThanOrEqual(30)
+  expect(importCycles(page)).toEqual([])
+  const stray = planted({
+    'dashboard/src/a.ts': `import { ROUTES } from '../../src/api/routes.ts'`,
+    'dashboard/src/b.ts': `import { x } from '../../src/runs/run.ts'`,
+    'dashboard/src/c.ts': `import { readFileSync } from 'node:fs'`,
+    'dashboard/src/d.ts': `import type { Answer } from '../../src/api/routes.ts'`,
+  })
+  expect(wrongPageImports(stray)).toHaveLength(3)
 })
 
 test('no files load each other in a circle', () => {

@@ -5,7 +5,7 @@ import type { SourceFile } from './tree.ts'
  * Which part of the house may import which. A part is a folder of `src`, or a file directly in it. What is not listed
  * is not allowed; a part always may import itself. If building shows a better house, change it and this table with it.
  */
-const NOUNS = ['events', 'threads', 'runs', 'sessions', 'actions', 'schedule'] as const
+const NOUNS = ['events', 'threads', 'runs', 'sessions', 'actions', 'schedule', 'tokens'] as const
 const ADAPTERS = ['processes', 'model', 'tools', 'workspace'] as const
 
 export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -19,6 +19,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   sessions: ['base', 'store', ...NOUNS],
   actions: ['base', 'store', ...NOUNS],
   schedule: ['base', 'store', ...NOUNS],
+  tokens: ['base', 'store', 'events'],
   loop: ['base', 'store', ...NOUNS],
 
   // Adapters see the loop's ports; the loop does not see them.
@@ -43,11 +44,30 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // What a program does with a runtime: no rules of its own either.
   library: ['base', 'store', ...NOUNS, 'loop', 'model', 'workers', 'config', 'define', 'processes', 'runtime.ts'],
 
+  // The doors of the HTTP API as data, and the client that goes through them. A page uses it too, so it knows nobody.
+  api: ['base'],
+  // What an operator sees and does, the same behind every door.
+  control: ['base', 'store', ...NOUNS, 'loop', 'model', 'processes', 'workers', 'runtime.ts', 'hooks', 'api'],
+
   // Doors: no rules of their own, and no SQL (below).
-  server: ['base', 'store', ...NOUNS, 'runtime.ts', 'hooks'],
+  server: ['base', 'store', ...NOUNS, 'runtime.ts', 'hooks', 'api', 'control'],
   hooks: ['base', 'store', ...NOUNS, 'processes', 'runtime.ts'],
   mcp: ['base', 'store', ...NOUNS, 'runtime.ts'],
-  cli: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'workers', 'config', 'runtime.ts', 'server', 'hooks', 'mcp'],
+  cli: [
+    'base',
+    'store',
+    ...NOUNS,
+    'loop',
+    ...ADAPTERS,
+    'workers',
+    'config',
+    'runtime.ts',
+    'api',
+    'control',
+    'server',
+    'hooks',
+    'mcp',
+  ],
 
   testing: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'runtime.ts'],
 }
@@ -70,6 +90,8 @@ export const ONLY_FOR: readonly { readonly what: string; readonly by: readonly s
   { what: 'hono', by: ['src/server/'] },
   { what: 'hono/', by: ['src/server/'] },
   { what: '@hono/node-server', by: ['src/server/'] },
+  // Loading it takes longer than most commands: the schemas of the API are for the daemon alone.
+  { what: 'zod', by: ['src/api/shapes/', 'src/api/routes.ts', 'src/server/'] },
 ]
 
 const isTest = (path: string) => path.endsWith('.test.ts')
@@ -106,6 +128,24 @@ function complain(from: string, specifier: string, known: ReadonlySet<string>): 
 function mayImport(from: string, target: string): boolean {
   if (isTest(target)) return false
   return partOf(from) === partOf(target) || (MAY_IMPORT[partOf(from)] ?? []).includes(partOf(target))
+}
+
+/** The dashboard runs in a browser and knows the HTTP API alone: its table of doors, and the client that goes through them. */
+export const PAGE_MAY_IMPORT: readonly string[] = ['src/api/client.ts', 'src/api/endpoints.ts', 'src/api/routes.ts']
+const PAGE_PACKAGES = /^(preact(\/.+)?|@preact\/signals|uplot)$/
+
+/** One sentence for each import in the dashboard that a page has no business with. */
+export function wrongPageImports(files: readonly SourceFile[]): string[] {
+  return files.flatMap((file) =>
+    importsOf(file).flatMap(({ specifier, typeOnly }) => {
+      const target = resolveImport(file.path, specifier)
+      if (target === undefined) return PAGE_PACKAGES.test(specifier) ? [] : [`${file.path} imports ${specifier}`]
+      if (target.startsWith('dashboard/src/')) return []
+      // The schemas are for the server: the page has their types, and no library to check them.
+      const isFine = PAGE_MAY_IMPORT.includes(target) && (typeOnly || target !== 'src/api/routes.ts')
+      return isFine ? [] : [`${file.path} imports ${target}: the dashboard knows the HTTP API alone`]
+    }),
+  )
 }
 
 /** The files that a file loads when it is loaded. */

@@ -29,7 +29,7 @@ test('the tail stays short', () => {
 
 test('the measurement saw every file and the functions in them', () => {
   const seen = files.map((file) => file.path)
-  const isCode = (path: string) => path.endsWith('.ts') && CODE.some((folder) => path.startsWith(`${folder}/`))
+  const isCode = (path: string) => /\.tsx?$/.test(path) && CODE.some((folder) => path.startsWith(`${folder}/`))
   expect(seen.toSorted()).toEqual((filesKnownToGit()?.filter(isCode) ?? seen).toSorted())
   expect(functions.length).toBeGreaterThan(files.length)
 })

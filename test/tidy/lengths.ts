@@ -43,7 +43,7 @@ function isHeading(parent: Node | undefined): boolean {
   if (parent?.type !== 'CallExpression') return false
   const callee = parent['callee'] as Node
   const name = dottedName(callee.type === 'CallExpression' ? callee['callee'] : callee)
-  return name !== undefined && /^(describe|suite)(\.|$)/.test(name)
+  return name !== undefined && /^(describe|suite|inBrowser)(\.|$)/.test(name)
 }
 
 function nameOf(node: Node, parent: Node | undefined): string | undefined {

@@ -30,7 +30,7 @@ export const readSource = (path: string): SourceFile => ({ path, text: readFileS
 export const sourcesBelow = (...folders: readonly string[]): SourceFile[] =>
   folders
     .flatMap(filesBelow)
-    .filter((path) => path.endsWith('.ts'))
+    .filter((path) => /\.tsx?$/.test(path))
     .map(readSource)
 
 /** What git would commit (tracked or not yet added), or undefined outside a clone: a second opinion on `filesBelow`. */

@@ -111,6 +111,12 @@ class PostgresStore implements Store {
     return []
   }
 
+  copyTo(): Promise<void> {
+    throw new HoldfastError('usage/backup', 'a PostgreSQL store is copied by its own tools', {
+      remedy: 'use pg_dump, which makes a consistent copy while everything runs',
+    })
+  }
+
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true

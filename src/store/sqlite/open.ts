@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync } from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 import type { Clock } from '../../base/clock.ts'
@@ -20,6 +20,8 @@ export function refuseOldSqlite(version: string | undefined): void {
 export function openConnection(path: string, clock: Clock, probe?: StoreProbe): Connection {
   refuseOldSqlite(process.versions.sqlite)
   if (path !== ':memory:') refuseUnwritable(path)
+  // For this user only, whatever folder it is in: conversations and results are nobody else's. The log beside it follows it.
+  if (path !== ':memory:' && !existsSync(path)) closeSync(openSync(path, 'a', 0o600))
   const connection = new Connection(path, clock, probe)
   try {
     // Switching to WAL needs the lock for a moment; several processes may open a new file together.

@@ -1,0 +1,82 @@
+/** How a state looks: a colour, a shape, and the word. The shape and the word say it to whoever sees no colours. */
+
+export type Shape =
+  | 'dot'
+  | 'ring'
+  | 'check'
+  | 'cross'
+  | 'bar'
+  | 'question'
+  | 'hand'
+  | 'clock'
+  | 'moon'
+  | 'dash'
+  | 'repeat'
+
+export interface Look {
+  readonly word: string
+  readonly colour: string
+  readonly shape: Shape
+  readonly alive?: true
+}
+
+const good = 'text-good'
+const bad = 'text-bad'
+const warn = 'text-warn'
+const busy = 'text-busy'
+const doubt = 'text-doubt'
+const still = 'text-still'
+
+const LOOKS: Readonly<Record<string, Look>> = {
+  queued: { word: 'queued', colour: still, shape: 'ring' },
+  running: { word: 'running', colour: busy, shape: 'dot', alive: true },
+  parked: { word: 'waiting', colour: warn, shape: 'clock' },
+  succeeded: { word: 'succeeded', colour: good, shape: 'check' },
+  failed: { word: 'failed', colour: bad, shape: 'cross' },
+  cancelled: { word: 'cancelled', colour: still, shape: 'bar' },
+  cancelling: { word: 'cancelling', colour: warn, shape: 'bar', alive: true },
+
+  proposed: { word: 'proposed', colour: still, shape: 'ring' },
+  waiting: { word: 'needs a decision', colour: warn, shape: 'hand' },
+  approved: { word: 'approved', colour: busy, shape: 'ring' },
+  started: { word: 'at work', colour: busy, shape: 'dot', alive: true },
+  done: { word: 'done', colour: good, shape: 'check' },
+  in_doubt: { word: 'in doubt', colour: doubt, shape: 'question' },
+  skipped: { word: 'skipped', colour: still, shape: 'dash' },
+  denied: { word: 'denied', colour: bad, shape: 'bar' },
+  expired: { word: 'expired', colour: still, shape: 'clock' },
+  withdrawn: { word: 'withdrawn', colour: still, shape: 'dash' },
+  consumed: { word: 'used', colour: good, shape: 'check' },
+  repeat: { word: 'same as before', colour: still, shape: 'repeat' },
+
+  open: { word: 'open', colour: good, shape: 'ring' },
+  idle: { word: 'idle', colour: still, shape: 'ring' },
+  stopped: { word: 'stopped', colour: bad, shape: 'bar' },
+  removed: { word: 'removed', colour: still, shape: 'dash' },
+
+  pending: { word: 'pending', colour: warn, shape: 'clock' },
+  leased: { word: 'being delivered', colour: busy, shape: 'dot' },
+  replaced: { word: 'replaced', colour: still, shape: 'repeat' },
+  dead: { word: 'not delivered', colour: bad, shape: 'cross' },
+
+  active: { word: 'active', colour: good, shape: 'check' },
+  paused: { word: 'paused', colour: warn, shape: 'bar' },
+  ended: { word: 'ended', colour: still, shape: 'dash' },
+  due: { word: 'due', colour: warn, shape: 'clock' },
+  planned: { word: 'planned', colour: still, shape: 'ring' },
+  dispatched: { word: 'dispatched', colour: busy, shape: 'dot' },
+  dropped: { word: 'dropped', colour: bad, shape: 'dash' },
+  quarantined: { word: 'quarantined', colour: bad, shape: 'hand' },
+  ready: { word: 'ready to land', colour: warn, shape: 'hand' },
+}
+
+export const lookOf = (state: string): Look => LOOKS[state] ?? { word: state, colour: still, shape: 'ring' }
+
+const ENDED = new Set(['succeeded', 'failed', 'cancelled'])
+
+export const isActive = (run: { readonly state: string } | undefined): boolean =>
+  run !== undefined && !ENDED.has(run.state)
+
+/** A run whose end has been asked for looks so from that instant. */
+export const shownState = (run: { readonly state: string; readonly cancelRequestedAt?: string | undefined }): string =>
+  run.cancelRequestedAt !== undefined && isActive(run) ? 'cancelling' : run.state

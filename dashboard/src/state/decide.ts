@@ -1,0 +1,50 @@
+import { signal } from '@preact/signals'
+
+import { call } from '../api/client.ts'
+import type { Approval, Doubt } from '../api/shapes.ts'
+import { refreshNow } from './resource.ts'
+import { attempt } from './toast.ts'
+
+export type Decision = 'approve' | 'skip' | 'deny' | 'always'
+export type Resolution = 'happened' | 'did-not-happen' | 'run-again' | 'give-up'
+
+/** What was decided on this page: it keeps its place in the list until one leaves, so that nothing jumps. */
+export const decided = signal<ReadonlyMap<string, string>>(new Map())
+
+const remember = (id: string, state: string) => {
+  decided.value = new Map(decided.value).set(id, state)
+}
+
+const WORDS: Readonly<Record<Decision, string>> = {
+  approve: 'approved',
+  skip: 'skipped',
+  deny: 'denied',
+  always: 'approved',
+}
+
+/** The digest is that of what is on the screen: if it is not what would run any more, the daemon refuses. */
+export async function decide(approval: Approval, decision: Decision, note = ''): Promise<boolean> {
+  const { id, digest, tool } = approval
+  const said = { approval: id, digest, ...(note === '' ? {} : { note }) }
+  const well = await attempt(`${tool} was not decided`, () =>
+    decision === 'always' ? call('approvals.always', said) : call('approvals.decide', { ...said, decision }),
+  )
+  if (well) remember(id, WORDS[decision])
+  refreshNow('approvals.list', 'approvals.show', 'threads.show', 'runs.show', 'status')
+  return well
+}
+
+const SETTLED: Readonly<Record<Resolution, string>> = {
+  happened: 'done',
+  'did-not-happen': 'failed',
+  'run-again': 'approved',
+  'give-up': 'withdrawn',
+}
+
+export async function settle(doubt: Doubt, resolution: Resolution, why = ''): Promise<boolean> {
+  const said = { doubt: doubt.id, resolution, ...(why === '' ? {} : { why }) }
+  const well = await attempt(`${doubt.tool} was not settled`, () => call('doubts.resolve', said))
+  if (well) remember(doubt.id, SETTLED[resolution])
+  refreshNow('doubts.list', 'doubts.show', 'threads.show', 'runs.show', 'status')
+  return well
+}

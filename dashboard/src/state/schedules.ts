@@ -1,0 +1,47 @@
+import { signal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+
+import { asProblem } from '../api/client.ts'
+import type { Problem } from '../api/client.ts'
+import { listOccurrences, listSchedules } from '../api/schedules.ts'
+import type { Occurrence, Schedule } from '../api/schedules.ts'
+import { onEvent } from './live.ts'
+
+export const schedules = signal<readonly Schedule[] | undefined>(undefined)
+export const occurrences = signal<readonly Occurrence[]>([])
+export const scheduleProblem = signal<Problem | undefined>(undefined)
+/** A daemon from before there were schedules. */
+export const hasSchedules = signal(true)
+
+export async function readSchedules(): Promise<void> {
+  try {
+    const [all, past] = await Promise.all([listSchedules(), listOccurrences()])
+    schedules.value = all.items
+    occurrences.value = past.items
+    scheduleProblem.value = undefined
+  } catch (error) {
+    const problem = asProblem(error)
+    hasSchedules.value = problem.code !== 'not-found/route'
+    scheduleProblem.value = hasSchedules.value ? problem : undefined
+    schedules.value ??= []
+  }
+}
+
+/** Kept fresh as long as somebody looks. */
+export function useSchedules(): void {
+  useEffect(() => {
+    let timer = 0
+    void readSchedules()
+    const stop = onEvent(({ type }) => {
+      if (!/^(schedule|occurrence|followup)\./.test(type) || timer !== 0) return
+      timer = window.setTimeout(() => {
+        timer = 0
+        void readSchedules()
+      }, 300)
+    })
+    return () => {
+      stop()
+      clearTimeout(timer)
+    }
+  }, [])
+}

@@ -1,0 +1,103 @@
+import { HoldfastError } from '../base/errors.ts'
+import { API } from './endpoint.ts'
+import type { Endpoint } from './endpoint.ts'
+import { ENDPOINTS, partsOf } from './endpoints.ts'
+import type { EndpointName } from './endpoints.ts'
+import type { Answer, Ask } from './routes.ts'
+
+/** The operator's side of Holdfast: in the daemon's process, or over HTTP, with the same answers. */
+export interface Api {
+  call<N extends EndpointName>(name: N, ask: Ask<N>): Promise<Answer<N>>
+}
+
+export interface ClientOptions {
+  /** Of the daemon; empty for a page that the daemon itself has served. */
+  readonly url: string
+  /** A browser that is signed in has a cookie instead. */
+  readonly token?: string
+  readonly fetch?: typeof globalThis.fetch
+}
+
+/** What a browser sends beside its cookie: a form, an image or a page of another origin cannot. */
+export const PAGE_HEADER = 'X-Holdfast'
+
+export function headersFor({ token }: Pick<ClientOptions, 'token'>): Record<string, string> {
+  return token === undefined ? { [PAGE_HEADER]: '1' } : { Authorization: `Bearer ${token}` }
+}
+
+/** A typed client. It knows the doors, not the schemas: nothing but `fetch` is needed where it runs. */
+export function createClient(options: ClientOptions): Api {
+  return {
+    async call<N extends EndpointName>(name: N, ask: Ask<N>): Promise<Answer<N>> {
+      const { url, init } = requestFor(name, ask)
+      const response = await answered(options, url, init)
+      return (await response.json()) as Answer<N>
+    },
+  }
+}
+
+/** The address and the rest of a request, without who asks. */
+export function requestFor<N extends EndpointName>(
+  name: N,
+  ask: Ask<N>,
+): { readonly url: string; readonly init: { method: string; body?: string; headers: Record<string, string> } } {
+  const { method, path }: Endpoint = ENDPOINTS[name]
+  const said = { ...(ask as Readonly<Record<string, unknown>>) }
+  let url = `${API}${path}`
+  for (const part of partsOf(path)) {
+    url = url.replace(`:${part}`, encodeURIComponent(String(said[part])))
+    delete said[part]
+  }
+  if (method === 'POST') {
+    const headers = { 'Content-Type': 'application/json' }
+    return { url, init: { method, headers, body: JSON.stringify(said) } }
+  }
+  const query = new URLSearchParams()
+  for (const [field, value] of Object.entries(said)) {
+    for (const each of Array.isArray(value) ? value : [value]) if (each !== undefined) query.append(field, String(each))
+  }
+  return { url: query.size === 0 ? url : `${url}?${query.toString()}`, init: { method, headers: {} } }
+}
+
+/** The answer to a request if it is a good one; else what went wrong, under the daemon's own code. */
+export async function answered(
+  options: ClientOptions,
+  url: string,
+  { headers, ...init }: Omit<RequestInit, 'headers'> & { readonly headers: Record<string, string> },
+): Promise<Response> {
+  const { url: base, fetch: ask = globalThis.fetch } = options
+  let response: Response
+  try {
+    response = await ask(`${base}${url}`, {
+      ...init,
+      headers: { ...headersFor(options), ...headers },
+      // A redirect would show the token to whoever is at its end.
+      redirect: 'error',
+      cache: 'no-store',
+    })
+  } catch (cause) {
+    throw new HoldfastError('daemon/no-answer', `nobody answers at ${base === '' ? 'this address' : base}`, {
+      remedy: 'check that the daemon is up, and HOLDFAST_URL',
+      retry: { afterMs: 1_000 },
+      cause,
+    })
+  }
+  if (!response.ok) throw await problemOf(response)
+  return response
+}
+
+interface Refusal {
+  readonly code: string
+  readonly message: string
+  readonly remedy?: string
+  readonly retry?: { readonly afterMs: number }
+}
+
+async function problemOf(response: Response): Promise<HoldfastError> {
+  const { error } = (await response.json().catch(() => ({}))) as { readonly error?: Partial<Refusal> }
+  const { code = 'daemon/strange-answer', message = `status ${response.status}`, remedy, retry } = error ?? {}
+  return new HoldfastError(code, message, {
+    ...(remedy === undefined ? {} : { remedy }),
+    ...(retry === undefined ? {} : { retry }),
+  })
+}

@@ -1,0 +1,43 @@
+import { chmod, link, stat, unlink } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+
+import type { Command } from 'commander'
+
+import { HoldfastError } from '../base/errors.ts'
+import { errorCode, syncFolder } from '../base/files.ts'
+import { withRuntime } from './context.ts'
+import type { Context } from './context.ts'
+import { EXIT } from './exit-code.ts'
+import type { SetExit } from './main.ts'
+
+export function addBackup(program: Command, setExit: SetExit): void {
+  program
+    .command('backup')
+    .description('a consistent copy of the database, while everything runs; for this user only')
+    .argument('<file>', 'where to; it must not be there yet')
+    .action(async (file: string, _: unknown, command: Command) =>
+      setExit(await withRuntime(command, (context) => backup(context, resolve(file)), 'welcome')),
+    )
+}
+
+/** Under another name first: whoever finds the file finds a whole one. */
+async function backup({ runtime, output }: Context, file: string): Promise<number> {
+  const unfinished = join(dirname(file), `.${basename(file)}.${runtime.random.hex(8)}.tmp`)
+  try {
+    await runtime.store.copyTo(unfinished)
+    await chmod(unfinished, 0o600)
+    await link(unfinished, file)
+    await syncFolder(dirname(file))
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error
+    throw new HoldfastError('files/exists', `${file} is there already`, {
+      remedy: 'choose another name; a backup overwrites nothing',
+      cause: error,
+    })
+  } finally {
+    await unlink(unfinished).catch(() => {})
+  }
+  const { size } = await stat(file)
+  output.result({ file, bytes: size }, () => `${file} (${size} bytes)`)
+  return EXIT.done
+}

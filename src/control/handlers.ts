@@ -1,0 +1,98 @@
+import type { EndpointName } from '../api/endpoints.ts'
+import { partsOf, ENDPOINTS } from '../api/endpoints.ts'
+import type { Api } from '../api/client.ts'
+import type { Answer, Ask } from '../api/routes.ts'
+import * as decisions from './decisions.ts'
+import { Desk } from './desk.ts'
+import type { Caller, House } from './desk.ts'
+import * as house from './house.ts'
+import * as inbox from './inbox.ts'
+import * as policy from './policy.ts'
+import * as runs from './runs.ts'
+import * as threads from './threads.ts'
+import * as tokens from './tokens.ts'
+
+/** What only a server has: sockets, cookies, streams. */
+export type ServersOwn =
+  | 'health'
+  | 'openapi'
+  | 'metrics'
+  | 'events'
+  | 'hooks.hear'
+  | 'hooks.client'
+  | Extract<EndpointName, `session.${string}`>
+
+export type Handled = Exclude<EndpointName, ServersOwn>
+
+type Handlers = { readonly [N in Handled]: (desk: Desk, ask: Ask<N>) => Promise<Answer<N>> }
+
+/** What each endpoint does. The server answers with it, and a command on the same machine asks it directly. */
+export const HANDLERS: Handlers = {
+  'tokens.list': tokens.list,
+  'tokens.create': tokens.create,
+  'tokens.revoke': tokens.revoke,
+  status: house.status,
+  'agents.list': house.agents,
+  series: house.series,
+  'events.list': house.events,
+  'audit.list': house.acts,
+  'threads.list': threads.list,
+  'threads.show': threads.show,
+  'threads.conversation': threads.conversation,
+  'threads.tree': threads.tree,
+  'threads.stop': threads.stop,
+  'threads.resume': threads.resume,
+  'threads.remove': threads.remove,
+  'messages.send': threads.send,
+  'messages.list': inbox.listAll,
+  'messages.show': inbox.show,
+  'inbox.list': inbox.list,
+  'inbox.drain': inbox.drain,
+  'inbox.ack': inbox.acknowledge,
+  'inbox.release': inbox.release,
+  'dead.list': inbox.listDead,
+  'dead.show': inbox.showDead,
+  'dead.retry': inbox.retry,
+  'dead.purge': inbox.purge,
+  'runs.list': runs.list,
+  'runs.show': runs.show,
+  'runs.cancel': runs.cancel,
+  'runs.events': runs.events,
+  'runs.statement': runs.statement,
+  'actions.list': runs.listCalls,
+  'actions.show': runs.showCall,
+  'actions.again': runs.again,
+  'approvals.list': decisions.listAsked,
+  'approvals.show': decisions.showAsked,
+  'approvals.decide': decisions.decide,
+  'approvals.always': decisions.always,
+  'approvals.edit': decisions.edit,
+  'doubts.list': decisions.listDoubts,
+  'doubts.show': decisions.showDoubt,
+  'doubts.resolve': decisions.resolve,
+  // Schedules, occurrences and follow-ups stand here.
+  'quotas.list': house.quotas,
+  'breakers.list': house.breakers,
+  'policy.list': policy.list,
+  'policy.check': policy.check,
+  'policy.explain': policy.explain,
+  'policy.remove': policy.remove,
+  'hooks.status': house.hookStatus,
+}
+
+export const isHandled = (name: EndpointName): name is Handled => name in HANDLERS
+
+/** Does what the caller asks for. Whether they may is for the door. */
+export function handle<N extends Handled>(place: House, who: Caller, name: N, ask: Ask<N>): Promise<Answer<N>> {
+  const [part] = partsOf(ENDPOINTS[name].path)
+  const on = part === undefined ? undefined : (ask as Readonly<Record<string, string>>)[part]
+  return HANDLERS[name](new Desk(place, who, name, on), ask)
+}
+
+/** The operator's side of a store that this process has open itself. */
+export const localApi = (place: House, who: Caller): Api => ({
+  call<N extends EndpointName>(name: N, ask: Ask<N>): Promise<Answer<N>> {
+    if (!isHandled(name)) throw new Error(`${name} is for a daemon`)
+    return handle(place, who, name, ask as never)
+  },
+})
