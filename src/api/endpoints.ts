@@ -204,7 +204,84 @@ export const ENDPOINTS = {
     summary: 'say what became of it; its run goes on at once',
   },
 
-  // Schedules, occurrences and follow-ups stand here.
+  // What comes by itself.
+  'schedules.list': { method: 'GET', path: '/schedules', scope: 'read', summary: 'what comes next first' },
+  'schedules.add': {
+    method: 'POST',
+    path: '/schedules',
+    scope: 'operate',
+    status: 201,
+    summary: 'a job: once, at intervals or by cron; one that runs a command needs the scope admin',
+  },
+  'schedules.preview': {
+    method: 'POST',
+    path: '/schedules/preview',
+    scope: 'read',
+    harmless: true,
+    summary: 'the next ten instants of what would be; stores nothing',
+  },
+  'schedules.show': {
+    method: 'GET',
+    path: '/schedules/:schedule',
+    scope: 'read',
+    summary: 'one, with its last and its next firings',
+  },
+  'schedules.edit': {
+    method: 'POST',
+    path: '/schedules/:schedule',
+    scope: 'operate',
+    summary: 'change it at once; what is not said stays',
+  },
+  'schedules.pause': {
+    method: 'POST',
+    path: '/schedules/:schedule/pause',
+    scope: 'operate',
+    summary: 'nothing of it fires until it is resumed; what is at work goes on',
+  },
+  'schedules.resume': {
+    method: 'POST',
+    path: '/schedules/:schedule/resume',
+    scope: 'operate',
+    summary: 'it goes on with its next instant',
+  },
+  'schedules.run-now': {
+    method: 'POST',
+    path: '/schedules/:schedule/run-now',
+    scope: 'operate',
+    summary: 'fire it by hand; the next regular firing stays where it is',
+  },
+  'schedules.remove': {
+    method: 'POST',
+    path: '/schedules/:schedule/remove',
+    scope: 'operate',
+    summary: 'it never fires again; its history stays',
+  },
+  'occurrences.list': {
+    method: 'GET',
+    path: '/occurrences',
+    scope: 'read',
+    summary: 'every instant that came, newest first, and what became of it',
+  },
+  'occurrences.show': { method: 'GET', path: '/occurrences/:occurrence', scope: 'read', summary: 'one of them' },
+  'followups.list': {
+    method: 'GET',
+    path: '/followups',
+    scope: 'read',
+    summary: 'messages to threads that come later',
+  },
+  'followups.add': {
+    method: 'POST',
+    path: '/followups',
+    scope: 'operate',
+    status: 201,
+    summary: 'a message to a thread, after a delay or at an instant',
+  },
+  'followups.cancel': {
+    method: 'POST',
+    path: '/followups/:followup/cancel',
+    scope: 'operate',
+    summary: 'it does not come',
+  },
 
   // How it is set up.
   'quotas.list': { method: 'GET', path: '/quotas', scope: 'read', summary: 'accounts whose provider said to wait' },

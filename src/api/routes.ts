@@ -18,6 +18,22 @@ import {
   storedRule,
   token,
 } from './shapes/house.ts'
+import {
+  asking,
+  dealing,
+  doing,
+  listedOccurrence,
+  listedSchedule,
+  newFollowup,
+  occurrence,
+  occurrenceState,
+  preview,
+  schedule,
+  scheduleState,
+  steeredSchedule,
+  when,
+  wholeSchedule,
+} from './shapes/schedule.ts'
 import { action, event, run, runState, statement, step, wholeRun } from './shapes/run.ts'
 import {
   branch,
@@ -185,7 +201,43 @@ export const ROUTES = {
     answer: doubt,
   },
 
-  // Schedules, occurrences and follow-ups stand here.
+  'schedules.list': {
+    ask: ask({
+      ...paging,
+      state: z.array(scheduleState).optional(),
+      kind: z.enum(['job', 'followup']).optional(),
+      owner: name.optional(),
+      thread: name.optional(),
+      /** With so many of the instants that come. */
+      next: z.coerce.number<number>().int().min(0).max(LIMITS.instantsShown).optional(),
+    }),
+    answer: page(listedSchedule),
+  },
+  'schedules.add': { ask: ask({ name, ...when, ...dealing, ...doing, ...asking }), answer: schedule },
+  'schedules.preview': {
+    ask: ask({ schedule: name.optional(), name: name.optional(), ...when, ...dealing, ...doing }),
+    answer: preview,
+  },
+  'schedules.show': { ask: nothing, answer: wholeSchedule },
+  'schedules.edit': { ask: ask({ ...when, ...dealing, ...doing, run: name.optional() }), answer: schedule },
+  'schedules.pause': { ask: ask({ reason: note, run: name.optional() }), answer: steeredSchedule },
+  'schedules.resume': { ask: ask({ run: name.optional() }), answer: steeredSchedule },
+  'schedules.run-now': { ask: ask({ key: name.optional(), run: name.optional() }), answer: occurrence },
+  'schedules.remove': { ask: ask({ cancel: z.boolean().optional(), run: name.optional() }), answer: schedule },
+  'occurrences.list': {
+    ask: ask({ ...paging, schedule: name.optional(), state: z.array(occurrenceState).optional() }),
+    answer: page(listedOccurrence),
+  },
+  'occurrences.show': { ask: nothing, answer: occurrence },
+  'followups.list': {
+    ask: ask({ ...paging, thread: name.optional(), all: z.enum(['true', 'false']).optional() }),
+    answer: page(schedule),
+  },
+  'followups.add': {
+    ask: ask({ threadId: name, text: z.string(), in: when.in, at: when.at, zone: when.zone, reason: note, ...asking }),
+    answer: newFollowup,
+  },
+  'followups.cancel': { ask: ask({ run: name.optional() }), answer: schedule },
 
   'quotas.list': { ask: nothing, answer: page(quota) },
   'breakers.list': { ask: nothing, answer: page(breaker) },

@@ -210,6 +210,8 @@ export const LIMITS = {
   eventsLooked: 20_000,
   /** Points in a chart; a screen has no more. */
   seriesBuckets: 1_000,
+  /** Instants of a schedule that are still to come: what a calendar of four weeks has room for. */
+  instantsShown: 100,
 
   // The window (src/server).
   /** Event streams that are open at the same time; each costs a socket and a look at every commit. */

@@ -32,16 +32,44 @@ type LimitFlags = { readonly [Key in Exclude<(typeof LIMIT_FLAGS)[number], 'unti
 }
 export type OptionFlags = Omit<OptionsRequest, keyof LimitFlags> & LimitFlags
 
-export const optionsOf = (flags: OptionFlags): OptionsRequest => ({
-  ...(flags as OptionsRequest),
-  ...Object.fromEntries(LIMIT_FLAGS.flatMap((key) => (flags[key] === 'none' ? [[key, null]] : []))),
-})
+const OPTION_FLAGS = [
+  'misfire',
+  'grace',
+  'overlap',
+  'retries',
+  'retryBase',
+  'retryFactor',
+  'retryJitter',
+  'transient',
+  'pauseAfter',
+  'stopped',
+  'jitter',
+  'deleteAfterRun',
+  'why',
+  ...LIMIT_FLAGS,
+] as const satisfies readonly (keyof OptionsRequest)[]
+
+/** As the API takes them: instants are texts. */
+type Dealing = Omit<OptionsRequest, 'until' | 'transient'> & {
+  readonly until?: string | null
+  readonly transient?: string[]
+}
+
+export const optionsOf = (flags: OptionFlags): Dealing =>
+  Object.fromEntries(
+    OPTION_FLAGS.flatMap((key) => {
+      const value = flags[key]
+      return value === undefined ? [] : [[key, value === 'none' ? null : value]]
+    }),
+  )
 
 export type ScheduleFlags = WhenFlags &
   TargetFlags &
   OptionFlags & { readonly dryRun?: boolean; readonly owner?: string }
 
-export const whenOf = ({ tz, in: delay, at, every, anchor, cron }: WhenFlags): WhenRequest => ({
+type When = { readonly [Key in keyof WhenRequest]?: string }
+
+export const whenOf = ({ tz, in: delay, at, every, anchor, cron }: WhenFlags): When => ({
   ...(delay === undefined ? {} : { in: delay }),
   ...(at === undefined ? {} : { at }),
   ...(every === undefined ? {} : { every }),

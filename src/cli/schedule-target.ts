@@ -1,13 +1,11 @@
 import { resolve } from 'node:path'
 
+import type { Ask } from '../api/routes.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { harmlessVariables } from '../base/variables.ts'
-import { knownWorkers } from '../runs/worker.ts'
-import { commandOf, messageTo, newThreadOf, webhookTo } from '../schedule/request.ts'
-import type { Target } from '../schedule/schedule.ts'
-import type { Context } from './context.ts'
+import type { Operator } from './context.ts'
 import type { TargetFlags } from './schedule-flags.ts'
-import { threadOrSelf } from './self.ts'
+import { namedThread } from './self.ts'
 
 /** The words behind the name, and those of them that stand behind `--`. */
 export interface Words {
@@ -15,22 +13,26 @@ export interface Words {
   readonly afterDashes: readonly string[] | undefined
 }
 
-export const noTarget = () =>
-  new HoldfastError('usage/schedule', 'it does not say what is to be done', {
-    remedy: 'write -- COMMAND, --thread THREAD TEXT, --agent AGENT TEXT or --webhook URL',
-  })
+/** What is to be done, as the API takes it. Of an edit it may be only where, or how long. */
+type Doing = Pick<
+  Ask<'schedules.add'>,
+  'threadId' | 'agent' | 'text' | 'command' | 'cwd' | 'env' | 'timeout' | 'webhook' | 'method' | 'body'
+>
 
-/** Undefined: nothing of it was said. */
-export async function targetOf(context: Context, words: Words, flags: TargetFlags): Promise<Target | undefined> {
-  const { thread, agent, webhook } = flags
+export async function doingOf(operator: Operator, words: Words, flags: TargetFlags): Promise<Doing> {
+  const { thread, agent, webhook, cwd, timeout } = flags
   const named = [thread && '--thread', agent && '--agent', webhook && '--webhook'].filter(Boolean)
   if (named.length > 1) throw twoTargets(named.join(' and '))
   refuseStray(flags)
   const text = words.all.join(' ')
-  if (thread !== undefined) return messageTo(await threadOrSelf(context, thread), text)
-  if (agent !== undefined) return newThreadOf(await knownAgent(context, agent), text)
+  if (thread !== undefined) return { threadId: await namedThread(operator, thread), text }
+  if (agent !== undefined) return { agent, text }
   if (webhook !== undefined) return webhookOf(words, flags, webhook)
-  return words.all.length === 0 ? undefined : commandTarget(context, words, flags)
+  if (words.all.length > 0) return commandOf(operator, words, flags)
+  return {
+    ...(cwd === undefined ? {} : { cwd: folderOf(operator, cwd) }),
+    ...(timeout === undefined ? {} : { timeout }),
+  }
 }
 
 const twoTargets = (what: string) =>
@@ -48,13 +50,13 @@ function refuseStray({ thread, agent, webhook, method, body, cwd, timeout }: Tar
   if (!isCommand && timeout !== undefined) throw stray('--timeout', 'a command')
 }
 
-function webhookOf({ all }: Words, { method, body }: TargetFlags, url: string): Target {
+function webhookOf({ all }: Words, { method, body }: TargetFlags, url: string): Doing {
   if (all.length > 0) throw twoTargets('--webhook and a command')
-  return webhookTo({
-    url,
+  return {
+    webhook: url,
     ...(method === undefined ? {} : { method }),
     ...(body === undefined ? {} : { body: jsonOf(body) }),
-  })
+  }
 }
 
 function jsonOf(text: string): unknown {
@@ -68,41 +70,26 @@ function jsonOf(text: string): unknown {
   }
 }
 
-/** What nobody watches gets only the harmless variables of whoever made it. */
-function commandTarget(
-  { environment }: Context,
-  { all, afterDashes = [] }: Words,
-  { cwd, timeout }: TargetFlags,
-): Target {
+/** What nobody watches gets only the harmless variables of whoever made it; those of this machine are of no use elsewhere. */
+function commandOf(operator: Operator, { all, afterDashes = [] }: Words, { cwd, timeout }: TargetFlags): Doing {
   // A text without --thread would else become a program that nobody has.
   if (afterDashes.length !== all.length)
     throw new HoldfastError('usage/schedule', `"${all[0] ?? ''}" belongs to nothing`, {
       remedy: 'write -- before a command, or --thread or --agent for a message',
     })
-  return commandOf({
-    argv: all,
-    cwd: resolve(cwd ?? '.'),
-    env: harmlessVariables(environment.variables),
+  return {
+    command: [...all],
+    cwd: folderOf(operator, cwd),
+    ...(operator.local === undefined ? {} : { env: harmlessVariables(operator.environment.variables) }),
     ...(timeout === undefined ? {} : { timeout }),
-  })
+  }
 }
 
-/** Only where or how long: the command stays. */
-export function adjusted(target: Target, { cwd, timeout }: TargetFlags): Target | undefined {
-  if (cwd === undefined && timeout === undefined) return undefined
-  if (target.kind !== 'command')
-    throw new HoldfastError('usage/schedule', '--cwd and --timeout are for a command', { remedy: 'leave them out' })
-  const changed = { ...target, cwd: cwd === undefined ? target.cwd : resolve(cwd) }
-  return timeout === undefined ? changed : commandOf({ ...changed, timeout })
-}
-
-/** One of the configuration, or of a worker that is there. */
-async function knownAgent({ runtime }: Context, agent: string): Promise<string> {
-  const workers = await runtime.store.read(knownWorkers)
-  const known = [...new Set([...runtime.agents, ...workers.flatMap(({ agents }) => agents ?? [])])].toSorted()
-  if (known.includes(agent)) return agent
-  const named = known.filter((name) => !name.includes(':'))
-  throw new HoldfastError('not-found/agent', `there is no agent "${agent}"`, {
-    remedy: named.length === 0 ? 'the configuration has none' : `there are: ${named.join(', ')}`,
+/** A folder here is none of the daemon's, where that is elsewhere. */
+function folderOf({ local }: Operator, cwd: string | undefined): string {
+  if (local !== undefined) return resolve(cwd ?? '.')
+  if (cwd !== undefined) return cwd
+  throw new HoldfastError('usage/schedule', 'it does not say where the command runs', {
+    remedy: 'give --cwd as a whole path of the machine where the daemon is',
   })
 }

@@ -1,44 +1,43 @@
 import { Option } from 'commander'
 import type { Command } from 'commander'
 
+import type { Answer } from '../api/routes.ts'
 import { HoldfastError } from '../base/errors.ts'
-import { newMessageId, newRunId, newThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
-import { theSchedule } from '../control/find.ts'
-import { pauseSchedule, removeSchedule, resumeSchedule } from '../schedule/edit.ts'
-import { runNow as fireNow } from '../schedule/fire.ts'
-import { OCCURRENCE_STATES, findOccurrence, listOccurrences } from '../schedule/occurrence.ts'
-import type { Occurrence, OccurrenceState } from '../schedule/occurrence.ts'
-import { LIVE_SCHEDULES, findSchedule, listSchedules } from '../schedule/schedule.ts'
-import type { Schedule } from '../schedule/schedule.ts'
-import { viewSchedule } from '../schedule/view.ts'
-import { withRuntime } from './context.ts'
-import type { Context } from './context.ts'
+import { OCCURRENCE_STATES } from '../schedule/occurrence.ts'
+import type { OccurrenceState } from '../schedule/occurrence.ts'
+import { LIVE_SCHEDULES } from '../schedule/schedule.ts'
+import { ruleIn } from '../schedule/view.ts'
+import { shownTime, zoneOf } from '../schedule/words.ts'
+import { collect } from './collect.ts'
+import { withApi } from './context.ts'
+import type { Operator } from './context.ts'
 import { countOption } from './count-option.ts'
 import { EXIT } from './exit-code.ts'
 import type { SetExit } from './main.ts'
 import { progress, table } from './output.ts'
-import { add, edit, isOver } from './schedule-add.ts'
+import { hasDaemon } from './person.ts'
+import { add, edit } from './schedule-add.ts'
 import { afterDashes, withOptions, withRule, withTarget } from './schedule-flags.ts'
 import type { ScheduleFlags } from './schedule-flags.ts'
-import { hasDaemon, maker } from './schedule-owner.ts'
-import { remarksOn, show, stateOf, viewLine, withRuns } from './schedule-show.ts'
-import { brief, describeState, describeTarget, describeWhen, nextOf, shownTime, zoneOf } from './schedule-words.ts'
-import { threadOrSelf } from './self.ts'
+import { askingRun } from './schedule-owner.ts'
+import { remarksOn, show, stateOf } from './schedule-show.ts'
+import { brief, describeState, describeTarget, describeWhen, nextOf } from './schedule-words.ts'
+import { namedThread } from './self.ts'
+import type { OccurrenceView } from './views.ts'
 import { nextChange } from './wait.ts'
 
 export function addSchedules(program: Command, setExit: SetExit): void {
   const schedule = program
     .command('schedule')
     .description('what comes by itself: once, at intervals or by cron, each firing with a line in the ledger')
-  const work = (command: Command, how: (context: Context) => Promise<number>) =>
-    withRuntime(command, how, 'welcome').then(setExit)
+  const work = (command: Command, how: (operator: Operator) => Promise<number>) => withApi(command, how).then(setExit)
   addMaking(schedule, work)
   addLooking(schedule, work)
   addSteering(schedule, work)
 }
 
-type Work = (command: Command, how: (context: Context) => Promise<number>) => Promise<void>
+type Work = (command: Command, how: (operator: Operator) => Promise<number>) => Promise<void>
 
 function addMaking(schedule: Command, work: Work): void {
   const making = schedule
@@ -53,7 +52,7 @@ function addMaking(schedule: Command, work: Work): void {
     .option('--owner <thread>', 'who is told what becomes of it (default: the thread that this is called from)')
     .option('--dry-run', 'list the next ten instants, in its zone and in UTC; store nothing')
     .action((name: string, all: string[], flags: ScheduleFlags, command: Command) =>
-      work(command, (context) => add(context, name, { all, afterDashes: afterDashes(command) }, flags)),
+      work(command, (operator) => add(operator, name, { all, afterDashes: afterDashes(command) }, flags)),
     )
   const editing = schedule
     .command('edit')
@@ -63,7 +62,7 @@ function addMaking(schedule: Command, work: Work): void {
   withOptions(withTarget(withRule(editing)))
     .option('--dry-run', 'list the next ten instants of what it would be; change nothing')
     .action((name: string, all: string[], flags: ScheduleFlags, command: Command) =>
-      work(command, (context) => edit(context, name, { all, afterDashes: afterDashes(command) }, flags)),
+      work(command, (operator) => edit(operator, name, { all, afterDashes: afterDashes(command) }, flags)),
     )
 }
 
@@ -74,12 +73,12 @@ function addLooking(schedule: Command, work: Work): void {
     .option('--all', 'also those that are over')
     .option('--owner <thread>', 'only those of this thread, or self')
     .option('--limit <count>', 'how many', countOption, LIMITS.page)
-    .action((flags: ListFlags, command: Command) => work(command, (context) => list(context, flags)))
+    .action((flags: ListFlags, command: Command) => work(command, (operator) => list(operator, flags)))
   schedule
     .command('show')
     .description('one schedule, its last and its next firings')
     .argument('<schedule>', 'its name or id')
-    .action((name: string, _: unknown, command: Command) => work(command, (context) => show(context, name)))
+    .action((name: string, _: unknown, command: Command) => work(command, (operator) => show(operator, name)))
   schedule
     .command('occurrences')
     .description('the ledger: every instant that came, newest first, what became of it and why')
@@ -87,7 +86,7 @@ function addLooking(schedule: Command, work: Work): void {
     .addOption(new Option('--state <state...>', 'only those in these states').choices(OCCURRENCE_STATES))
     .option('--limit <count>', 'how many', countOption, LIMITS.page)
     .action((name: string | undefined, flags: LedgerFlags, command: Command) =>
-      work(command, (context) => ledger(context, name, flags)),
+      work(command, (operator) => ledger(operator, name, flags)),
     )
 }
 
@@ -98,13 +97,13 @@ function addSteering(schedule: Command, work: Work): void {
     .argument('<schedule>', 'its name or id')
     .option('--reason <text>', 'why, for the record')
     .action((name: string, flags: { reason?: string }, command: Command) =>
-      work(command, (context) => pause(context, name, flags)),
+      work(command, (operator) => pause(operator, name, flags)),
     )
   schedule
     .command('resume')
     .description('it goes on with its next instant')
     .argument('<schedule>', 'its name or id')
-    .action((name: string, _: unknown, command: Command) => work(command, (context) => resume(context, name)))
+    .action((name: string, _: unknown, command: Command) => work(command, (operator) => resume(operator, name)))
   schedule
     .command('run-now')
     .description('fire it by hand, also while it is paused; the next regular firing stays where it is')
@@ -112,7 +111,7 @@ function addSteering(schedule: Command, work: Work): void {
     .option('--key <key>', 'the same key is the same firing')
     .option('--wait', 'wait for its end')
     .action((name: string, flags: RunNowFlags, command: Command) =>
-      work(command, (context) => runNow(context, name, flags)),
+      work(command, (operator) => runNow(operator, name, flags)),
     )
   schedule
     .command('remove')
@@ -120,7 +119,7 @@ function addSteering(schedule: Command, work: Work): void {
     .argument('<schedule>', 'its name or id')
     .option('--cancel', 'cancel what is at work')
     .action((name: string, flags: { cancel?: boolean }, command: Command) =>
-      work(command, (context) => remove(context, name, flags.cancel === true)),
+      work(command, (operator) => remove(operator, name, flags.cancel === true)),
     )
 }
 
@@ -130,16 +129,16 @@ interface ListFlags {
   readonly limit: number
 }
 
-async function list(context: Context, { all, owner, limit }: ListFlags): Promise<number> {
-  const { runtime, output } = context
-  const found = await runtime.store.read(listSchedules, {
+async function list(operator: Operator, { all, owner, limit }: ListFlags): Promise<number> {
+  const { api, output, clock } = operator
+  const asked = {
     kind: 'job',
-    limit,
-    ...(all === true ? {} : { states: LIVE_SCHEDULES }),
-    ...(owner === undefined ? {} : { ownerThread: (await threadOrSelf(context, owner)).id }),
-  })
-  const now = runtime.clock.now()
-  output.result(found.map(viewSchedule), () =>
+    ...(all === true ? {} : { state: [...LIVE_SCHEDULES] }),
+    ...(owner === undefined ? {} : { owner: await namedThread(operator, owner) }),
+  } as const
+  const found = await collect(api, 'schedules.list', asked, limit)
+  const now = clock.now()
+  output.result(found, () =>
     found.length === 0
       ? `no schedules${all === true ? '' : ' (--all has those that are over)'}`
       : table(
@@ -148,7 +147,7 @@ async function list(context: Context, { all, owner, limit }: ListFlags): Promise
             each.name,
             describeState(each),
             nextOf(each, now),
-            describeWhen(each.rule),
+            describeWhen(each),
             describeTarget(each.target),
           ]),
         ),
@@ -156,65 +155,55 @@ async function list(context: Context, { all, owner, limit }: ListFlags): Promise
   return EXIT.done
 }
 
+type LedgerLine = Answer<'occurrences.list'>['items'][number]
+
 interface LedgerFlags {
   readonly state?: readonly OccurrenceState[]
   readonly limit: number
 }
 
-async function ledger({ runtime, output }: Context, given: string | undefined, flags: LedgerFlags): Promise<number> {
-  const { store } = runtime
-  const only = given === undefined ? undefined : await theSchedule(store, given)
-  const found = await store.read(listOccurrences, {
-    limit: flags.limit,
-    ...(only === undefined ? {} : { scheduleId: only.id }),
-    ...(flags.state === undefined ? {} : { states: flags.state }),
-  })
-  const lines = await withRuns(store, found)
-  const schedules = new Map<string, Schedule | undefined>()
-  for (const { scheduleId } of found)
-    if (!schedules.has(scheduleId)) schedules.set(scheduleId, only ?? (await store.read(findSchedule, scheduleId)))
-  const nameOf = ({ scheduleId }: Occurrence) => brief(schedules.get(scheduleId)?.name ?? scheduleId, 40)
-  const zone = ({ scheduleId }: Occurrence) => {
-    const schedule = schedules.get(scheduleId)
-    return schedule === undefined ? 'UTC' : zoneOf(schedule.rule)
+async function ledger({ api, output }: Operator, given: string | undefined, flags: LedgerFlags): Promise<number> {
+  const asked = {
+    ...(given === undefined ? {} : { schedule: given }),
+    ...(flags.state === undefined ? {} : { state: [...flags.state] }),
   }
-  output.result(lines.map(viewLine), () =>
+  const lines = await collect(api, 'occurrences.list', asked, flags.limit)
+  output.result(lines.map(withoutSchedule), () =>
     lines.length === 0
       ? 'nothing came yet'
       : table(
           ['SCHEDULE', 'DUE', 'STATE', 'REMARKS'],
           lines.map((line) => [
-            nameOf(line.occurrence),
-            shownTime(line.occurrence.dueAt, zone(line.occurrence)),
+            brief(line.schedule.name, 40),
+            shownTime(Date.parse(line.dueAt), line.schedule.zone),
             stateOf(line),
-            remarksOn(line, zone(line.occurrence)),
+            remarksOn(line, line.schedule.zone),
           ]),
         ),
   )
   return EXIT.done
 }
 
-async function pause(context: Context, given: string, { reason }: { readonly reason?: string }): Promise<number> {
-  const { runtime, output } = context
-  const schedule = await theSchedule(runtime.store, given)
-  const paused = await runtime.store.apply(pauseSchedule, schedule.id, maker(context), reason)
-  if (paused.kind === 'unknown' || paused.kind === 'over') throw isOver(schedule)
-  const was = paused.kind === 'already' ? ' was paused already' : ' is paused'
-  output.result(viewSchedule(paused.schedule), () => `${schedule.name}${was}: ${paused.schedule.reason ?? ''}`)
+/** That is for tables: a program has the id. */
+function withoutSchedule(line: LedgerLine): OccurrenceView {
+  const { schedule: _, ...occurrence } = line
+  return occurrence
+}
+
+async function pause(operator: Operator, given: string, { reason }: { readonly reason?: string }): Promise<number> {
+  const asked = { schedule: given, ...askingRun(operator), ...(reason === undefined ? {} : { reason }) }
+  const { already, ...paused } = await operator.api.call('schedules.pause', asked)
+  const was = already === true ? ' was paused already' : ' is paused'
+  operator.output.result(paused, () => `${paused.name}${was}: ${paused.reason ?? ''}`)
   return EXIT.done
 }
 
-async function resume(context: Context, given: string): Promise<number> {
-  const { runtime, output } = context
-  const schedule = await theSchedule(runtime.store, given)
-  const resumed = await runtime.store.apply(resumeSchedule, schedule.id, maker(context))
-  if (resumed.kind === 'unknown') throw isOver(schedule)
-  if (resumed.kind === 'over') throw isOver(resumed.schedule)
-  const { name, nextAt, rule } = resumed.schedule
-  const next = nextAt === null ? '' : `; next: ${shownTime(nextAt, zoneOf(rule))}`
-  output.result(viewSchedule(resumed.schedule), () => {
-    return `${name} ${resumed.kind === 'already' ? 'was active already' : 'goes on'}${next}`
-  })
+async function resume(operator: Operator, given: string): Promise<number> {
+  const asked = { schedule: given, ...askingRun(operator) }
+  const { already, ...resumed } = await operator.api.call('schedules.resume', asked)
+  const { name, nextAt, rule } = resumed
+  const next = nextAt === undefined ? '' : `; next: ${shownTime(Date.parse(nextAt), zoneOf(ruleIn(rule)))}`
+  operator.output.result(resumed, () => `${name} ${already === true ? 'was active already' : 'goes on'}${next}`)
   return EXIT.done
 }
 
@@ -223,48 +212,40 @@ interface RunNowFlags {
   readonly wait?: boolean
 }
 
-async function runNow(context: Context, given: string, { key, wait }: RunNowFlags): Promise<number> {
-  const { runtime, output } = context
-  const { random } = runtime
-  const schedule = await theSchedule(runtime.store, given)
-  const hasOne = await hasDaemon(context)
+async function runNow(operator: Operator, given: string, { key, wait }: RunNowFlags): Promise<number> {
+  const { api, output } = operator
+  const schedule = await api.call('schedules.show', { schedule: given })
+  const hasOne = await hasDaemon(operator)
   if (wait === true && !hasOne)
     throw new HoldfastError('daemon/none', 'no daemon is running that would carry it out', {
       remedy: 'start one with `holdfast up`, or leave --wait out',
     })
-  const ids = { threadId: newThreadId(random), runId: newRunId(random), messageId: newMessageId(random) }
-  const fired = await runtime.store.apply(fireNow, schedule.id, key ?? random.hex(8), maker(context), ids)
-  if (fired.kind !== 'begun') throw isOver(schedule)
-  const occurrence = wait === true ? await untilSettled(context, fired.occurrence) : fired.occurrence
-  const [line] = await withRuns(runtime.store, [occurrence])
-  if (line === undefined) return EXIT.failed
-  const remarks = remarksOn(line, zoneOf(schedule.rule))
-  output.result(viewLine(line), () => `${schedule.name} ${stateOf(line)}${remarks === '' ? '' : `: ${remarks}`}`)
-  if (!hasOne && occurrence.settledAt === null)
+  const asked = { schedule: schedule.id, ...askingRun(operator), ...(key === undefined ? {} : { key }) }
+  const fired = await api.call('schedules.run-now', asked)
+  const occurrence = wait === true ? await untilSettled(operator, fired) : fired
+  const remarks = remarksOn(occurrence, schedule.zone)
+  output.result(occurrence, () => `${schedule.name} ${stateOf(occurrence)}${remarks === '' ? '' : `: ${remarks}`}`)
+  if (!hasOne && occurrence.settledAt === undefined)
     output.note('it is stored, but no daemon is running: `holdfast up` will carry it out')
   if (occurrence.state === 'skipped') return EXIT.refused
   return occurrence.state === 'failed' || occurrence.state === 'dropped' ? EXIT.failed : EXIT.done
 }
 
-async function untilSettled({ runtime }: Context, { id }: Occurrence): Promise<Occurrence> {
+async function untilSettled(operator: Operator, { id }: OccurrenceView): Promise<OccurrenceView> {
   progress('waiting for its end')
   for (;;) {
-    const changed = nextChange(runtime, LIMITS.changePollMs * 2)
-    const occurrence = await runtime.store.read(findOccurrence, id)
-    if (occurrence === undefined || occurrence.settledAt !== null) {
+    const changed = nextChange(operator, LIMITS.changePollMs * 2)
+    const occurrence: OccurrenceView = await operator.api.call('occurrences.show', { occurrence: id })
+    if (occurrence.settledAt !== undefined) {
       changed.forget()
-      if (occurrence !== undefined) return occurrence
-      throw new HoldfastError('not-found/occurrence', `${id} is gone`, { remedy: 'its history was forgotten' })
+      return occurrence
     }
     await changed.heard
   }
 }
 
-async function remove(context: Context, given: string, cancel: boolean): Promise<number> {
-  const { runtime, output } = context
-  const schedule = await theSchedule(runtime.store, given)
-  const removed = await runtime.store.apply(removeSchedule, schedule.id, maker(context), cancel)
-  if (removed.kind !== 'removed') throw isOver(schedule)
-  output.result(viewSchedule(removed.schedule), () => `${schedule.name} is removed; its history stays`)
+async function remove(operator: Operator, given: string, cancel: boolean): Promise<number> {
+  const removed = await operator.api.call('schedules.remove', { schedule: given, cancel, ...askingRun(operator) })
+  operator.output.result(removed, () => `${removed.name} is removed; its history stays`)
   return EXIT.done
 }

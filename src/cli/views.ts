@@ -12,5 +12,6 @@ export type MessageView = Answer<'messages.show'>
 export type ApprovalView = Answer<'approvals.show'>
 export type DoubtView = Answer<'doubts.show'>
 export type ScheduleView = ThreadView['schedules'][number]
+export type OccurrenceView = Answer<'occurrences.show'>
 export type StatementView = Answer<'runs.statement'>
 export type WaitsFor = NonNullable<WholeRunView['waitsFor']>

@@ -5,10 +5,13 @@ import type { Answer, Ask } from '../api/routes.ts'
 import * as decisions from './decisions.ts'
 import { Desk } from './desk.ts'
 import type { Caller, House } from './desk.ts'
+import * as followups from './followups.ts'
 import * as house from './house.ts'
 import * as inbox from './inbox.ts'
+import * as planning from './planning.ts'
 import * as policy from './policy.ts'
 import * as runs from './runs.ts'
+import * as schedules from './schedules.ts'
 import * as threads from './threads.ts'
 import * as tokens from './tokens.ts'
 
@@ -70,7 +73,20 @@ export const HANDLERS: Handlers = {
   'doubts.list': decisions.listDoubts,
   'doubts.show': decisions.showDoubt,
   'doubts.resolve': decisions.resolve,
-  // Schedules, occurrences and follow-ups stand here.
+  'schedules.list': schedules.list,
+  'schedules.add': planning.add,
+  'schedules.preview': planning.preview,
+  'schedules.show': schedules.show,
+  'schedules.edit': planning.edit,
+  'schedules.pause': schedules.pause,
+  'schedules.resume': schedules.resume,
+  'schedules.run-now': schedules.runNow,
+  'schedules.remove': schedules.remove,
+  'occurrences.list': schedules.ledger,
+  'occurrences.show': schedules.showOccurrence,
+  'followups.list': followups.list,
+  'followups.add': followups.add,
+  'followups.cancel': followups.cancel,
   'quotas.list': house.quotas,
   'breakers.list': house.breakers,
   'policy.list': policy.list,

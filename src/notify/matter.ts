@@ -127,12 +127,20 @@ function* letterNotice(event: Event): Transition<Notice | undefined> {
   return { ...about(event), kind: 'dead-letter', title, command, path: placeOf('inbox', id), messageId }
 }
 
+const scheduleOf = (event: Event) => placeOf('schedules', nameIn(event, 'scheduleId'))
+
 /** Whoever owns it was told; where nobody does, a person is. */
 function pausedNotice(event: Event): Notice | undefined {
   if (event.data['by'] !== 'itself' || event.data['told'] !== 'operator') return undefined
   const name = visibleLine(nameIn(event, 'name'))
   const title = `the job ${name} is paused: ${visibleLine(nameIn(event, 'reason'))}`
-  return { ...about(event), kind: 'schedule', title, command: `holdfast schedule show ${name}`, path: '/schedules' }
+  return {
+    ...about(event),
+    kind: 'schedule',
+    title,
+    command: `holdfast schedule show ${name}`,
+    path: scheduleOf(event),
+  }
 }
 
 function firingNotice(event: Event): Notice | undefined {
@@ -140,5 +148,5 @@ function firingNotice(event: Event): Notice | undefined {
   const [name, state] = [visibleLine(nameIn(event, 'name')), visibleLine(nameIn(event, 'state'))]
   const title = `a firing of ${name} ${state === 'failed' ? 'failed' : 'was dropped'}: ${visibleLine(nameIn(event, 'reason'))}`
   const command = `holdfast schedule occurrences ${name}`
-  return { ...about(event), kind: 'schedule', title, command, path: '/schedules' }
+  return { ...about(event), kind: 'schedule', title, command, path: scheduleOf(event) }
 }

@@ -56,6 +56,8 @@ export const findOccurrence = single((id: OccurrenceId) =>
 export interface OccurrenceFilter {
   readonly scheduleId?: ScheduleId
   readonly states?: readonly OccurrenceState[]
+  /** The last one of the page before. */
+  readonly after?: OccurrenceId
   readonly limit: number
 }
 
@@ -65,6 +67,7 @@ export const listOccurrences = single((filter: OccurrenceFilter) =>
     occurrenceRow,
     sql`select * from occurrences where state in (${literals(filter.states ?? OCCURRENCE_STATES)})
       and ${filter.scheduleId === undefined ? sql`1 = 1` : sql`schedule_id = ${filter.scheduleId}`}
+      and ${filter.after === undefined ? sql`1 = 1` : sql`(due_at, id) < (select due_at, id from occurrences where id = ${filter.after})`}
       order by due_at desc, id desc limit ${filter.limit}`,
   ),
 )

@@ -143,6 +143,14 @@ export interface ScheduleFilter {
   readonly limit: number
 }
 
+/** Later than any instant: nothing comes. */
+const comes = sql`coalesce(next_fire_at, 9000000000000000)`
+
+const comesAfter = (id: ScheduleId) => {
+  const last = sql`(select ${comes} from schedules where id = ${id})`
+  return sql`(${comes} > ${last} or (${comes} = ${last} and id < ${id}))`
+}
+
 /** By what comes next; those for which nothing comes are last, newest first. */
 export const listSchedules = single((filter: ScheduleFilter) =>
   all(
@@ -151,9 +159,8 @@ export const listSchedules = single((filter: ScheduleFilter) =>
       and ${filter.kind === undefined ? sql`1 = 1` : sql`kind = ${filter.kind}`}
       and ${filter.ownerThread === undefined ? sql`1 = 1` : sql`owner_thread = ${filter.ownerThread}`}
       and ${filter.targetThread === undefined ? sql`1 = 1` : sql`target_thread = ${filter.targetThread}`}
-      and ${filter.after === undefined ? sql`1 = 1` : sql`id < ${filter.after}`}
-      order by ${filter.after === undefined ? sql`case when next_fire_at is null then 1 else 0 end, next_fire_at,` : sql``} id desc
-      limit ${filter.limit}`,
+      and ${filter.after === undefined ? sql`1 = 1` : comesAfter(filter.after)}
+      order by ${comes}, id desc limit ${filter.limit}`,
   ),
 )
 

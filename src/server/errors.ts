@@ -28,6 +28,7 @@ const STATUS_OF_NOUN: Readonly<Record<string, number>> = {
   doubts: 409,
   actions: 409,
   tokens: 409,
+  schedules: 409,
   events: 409,
   capacity: 429,
 }

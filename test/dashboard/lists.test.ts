@@ -1,51 +1,7 @@
-import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 
 import { until } from '../support/holdfast.ts'
 import { inBrowser, reaches, send, sharedTown, visit } from './support.ts'
-
-const DAY_MS = 86_400_000
-const iso = (offsetMs: number) => new Date(Date.now() + offsetMs).toISOString()
-
-/** What the doors of schedules answer, here without a daemon behind them. */
-async function answerForSchedules(page: Page): Promise<string[]> {
-  const acted: string[] = []
-  let state = 'active'
-  const job = {
-    id: 'sch_1',
-    name: 'nightly',
-    kind: 'job',
-    rule: { kind: 'every', everyMs: DAY_MS, anchor: iso(-DAY_MS) },
-    failures: 0,
-    firings: 3,
-    createdAt: iso(-DAY_MS),
-    updatedAt: iso(-DAY_MS),
-  }
-  const target = { kind: 'agent', agent: 'clerk', text: 'the report' }
-  await page.route('**/api/v1/schedules?*', (route) =>
-    route.fulfill({
-      json: {
-        items: [{ ...job, target, state, nextAt: iso(DAY_MS), next: [{ at: iso(DAY_MS) }, { at: iso(2 * DAY_MS) }] }],
-      },
-    }),
-  )
-  const past = {
-    id: 'occ_1',
-    scheduleId: 'sch_1',
-    dueAt: iso(-DAY_MS),
-    attempts: 3,
-    state: 'failed',
-    reason: 'timeout',
-  }
-  await page.route('**/api/v1/occurrences?*', (route) => route.fulfill({ json: { items: [past] } }))
-  await page.route('**/api/v1/schedules/sch_1/*', (route) => {
-    const verb = new URL(route.request().url()).pathname.split('/').at(-1) ?? ''
-    acted.push(verb)
-    if (verb !== 'run-now') state = verb === 'pause' ? 'paused' : 'active'
-    return route.fulfill({ json: {} })
-  })
-  return acted
-}
 
 inBrowser('lists', (open) => {
   const town = sharedTown()
@@ -54,17 +10,25 @@ inBrowser('lists', (open) => {
     const daemon = town()
     const { runId } = await send(daemon, 'clerk', 'so that there is something')
     await reaches(daemon, runId, 'succeeded')
-    const page = await open(daemon, { path: '/runs' })
-    const acted = await answerForSchedules(page)
-    await visit(page, '/schedules')
+    const { id } = await daemon.api.call('schedules.add', {
+      name: 'nightly',
+      every: '24h',
+      agent: 'clerk',
+      text: 'the report',
+    })
+    const page = await open(daemon, { path: '/schedules' })
     const marks = page.locator('section[aria-label=Calendar] li li')
-    await until('one was and two come', async () => ((await marks.count()) === 3 ? true : undefined))
-    expect(await marks.first().getAttribute('title')).toContain('nightly: failed')
+    await until('weeks of it come', async () => ((await marks.count()) > 7 ? true : undefined))
+    expect(await marks.first().getAttribute('title')).toContain('nightly: planned')
     await page.getByRole('button', { name: 'Run now' }).click()
     await page.getByText('nightly fires now.').waitFor()
+    await page.locator('section[aria-label=Calendar] li li[title*="nightly: succeeded"]').waitFor()
     await page.getByRole('button', { name: 'Pause' }).click()
     await page.getByRole('button', { name: 'Resume' }).waitFor()
-    expect(acted).toEqual(['run-now', 'pause'])
+    expect(await daemon.api.call('schedules.show', { schedule: id })).toMatchObject({
+      state: 'paused',
+      last: [{ origin: 'run_now', state: 'succeeded' }],
+    })
     await visit(page, '/')
     await page.locator('section[aria-label="Needs you"] [data-state=paused]').waitFor()
   })

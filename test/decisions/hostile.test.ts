@@ -237,7 +237,7 @@ test('notifications: what is posted and what the desktop is given', async () => 
   await notifier.stop()
   expect(got.length).toBeGreaterThan(100)
   expect(got.join('')).toContain('evil\\\\u{1b}')
-  // A link is ASCII, and names the thread as it is called.
-  expect(got.join('')).toContain(`http://127.0.0.1:1/#/threads/${encodeURIComponent(EVIL_THREAD)}`)
+  // A link leads to the matter itself.
+  expect(got.join('')).toContain(`http://127.0.0.1:1/approvals/${made.approvals[0]}`)
   for (const text of [...got, ...warned]) expect(rawIn(text)).toBeUndefined()
 })

@@ -217,7 +217,7 @@ const message: Message = {
     kind: 'approval',
     title: 'clerk asks whether it may use append',
     command: 'holdfast approvals show apr_1',
-    path: '/#/threads/t',
+    path: '/approvals/apr_1',
     threadId: 't',
   },
 }

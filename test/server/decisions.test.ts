@@ -48,9 +48,9 @@ describe.each(engines)('decisions over HTTP on $name', (engine) => {
     expect(await decide(second!.id, { ...deny, by: 'Ann' })).toEqual([200, undefined])
     const who = await Promise.all([first!, second!].map(({ id }) => store.read(findApproval, id)))
     expect(who.map((approval) => [approval?.decidedBy, approval?.decidedVia])).toEqual([
-      ['whoever has the token', 'HTTP'],
+      ['the owner', 'HTTP'],
       // What the request says of itself is recorded as that.
-      ['Ann, as whoever has the token says', 'HTTP'],
+      ['Ann, as the owner says', 'HTTP'],
     ])
     expect(await store.read(pendingApprovals, 10)).toEqual([])
     expect(await reread(store, runId)).toMatchObject({ state: 'queued' })
@@ -72,7 +72,7 @@ describe.each(engines)('decisions over HTTP on $name', (engine) => {
     const happened = { resolution: 'happened', result: { number: 7 }, why: 'I looked', by: 'Ann' }
     expect(await resolve(happened)).toMatchObject({
       status: 200,
-      body: { settledBy: 'Ann, as whoever has the token says: I looked' },
+      body: { settledBy: 'Ann, as the owner says: I looked' },
     })
     expect((await resolve({ resolution: 'give-up' })).body).toMatchObject({ error: { code: 'doubts/not-in-doubt' } })
     expect(await store.read(openDoubts, 10)).toEqual([])

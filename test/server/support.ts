@@ -43,6 +43,7 @@ export async function serve(store: Store, options: { readonly clock?: Clock } = 
     random,
     agents: ['clerk'],
     toolsOf: () => undefined,
+    toolOf: () => Promise.resolve(undefined),
     watch(listener) {
       watchers.add(listener)
       return () => watchers.delete(listener)

@@ -33,10 +33,3 @@ const SIGNED_OUT = ['auth/no-token', 'auth/wrong-token', 'auth/no-page-header']
 
 /** Nobody is signed in here any more. */
 export const isSignedOut = ({ code }: Problem): boolean => SIGNED_OUT.includes(code)
-
-/** For doors that the table of endpoints does not have yet. */
-export async function callPath<T>(method: 'GET' | 'POST', path: string, body?: unknown): Promise<T> {
-  const headers: Record<string, string> = body === undefined ? {} : { 'Content-Type': 'application/json' }
-  const asked = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }
-  return (await (await answered(HERE, `/api/v1${path}`, asked)).json()) as T
-}

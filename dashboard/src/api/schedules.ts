@@ -1,50 +1,19 @@
-import { callPath } from './client.ts'
-
-export type Rule =
-  | { readonly kind: 'once'; readonly at: string }
-  | { readonly kind: 'every'; readonly everyMs: number; readonly anchor: string }
-  | { readonly kind: 'cron'; readonly expression: string; readonly zone: string }
+import { call } from './client.ts'
+import type { Answer } from './client.ts'
 
 /** Schedules and their occurrences, as the API answers them. */
-export interface Schedule {
-  readonly id: string
-  readonly name: string
-  readonly kind: 'job' | 'followup'
-  readonly state: 'active' | 'paused' | 'ended' | 'removed'
-  readonly reason?: string
-  readonly rule: Rule
-  readonly target: { readonly kind: string; readonly [field: string]: unknown }
-  readonly options?: { readonly why?: string }
-  readonly failures: number
-  readonly firings: number
-  readonly nextAt?: string
-  /** The instants that come next, as far as the daemon says them; of a cron expression only it knows. */
-  readonly next?: readonly { readonly at: string }[]
-  readonly createdAt: string
-  readonly updatedAt: string
-}
+export type Schedule = Answer<'schedules.list'>['items'][number]
+export type Rule = Schedule['rule']
+export type Occurrence = Answer<'occurrences.list'>['items'][number]
 
-export interface Occurrence {
-  readonly id: string
-  readonly scheduleId: string
-  readonly dueAt: string
-  readonly firedAt?: string
-  readonly state: 'due' | 'dispatched' | 'succeeded' | 'failed' | 'dropped' | 'skipped'
-  readonly reason?: string
-  readonly error?: string
-  readonly attempts: number
-  readonly runId?: string
-  /** How many instants in a row this line stands for. */
-  readonly instants?: number
-}
+/** Of a cron expression only the daemon knows what comes, and each instant costs it a search. */
+const COMING = 50
+const MOST = 200
 
-interface Items<T> {
-  readonly items: readonly T[]
-}
-
-export const listSchedules = () => callPath<Items<Schedule>>('GET', '/schedules?limit=500')
-export const listOccurrences = () => callPath<Items<Occurrence>>('GET', '/occurrences?limit=500')
+export const listSchedules = () =>
+  call('schedules.list', { limit: MOST, next: COMING, state: ['active', 'paused', 'ended'] })
+export const listOccurrences = () => call('occurrences.list', { limit: MOST })
 
 export type ScheduleVerb = 'pause' | 'resume' | 'run-now' | 'remove'
-export const actOnSchedule = (id: string, verb: ScheduleVerb) =>
-  callPath<unknown>('POST', `/schedules/${encodeURIComponent(id)}/${verb}`, {})
+export const actOnSchedule = (schedule: string, verb: ScheduleVerb): Promise<unknown> =>
+  call(`schedules.${verb}`, { schedule })

@@ -62,10 +62,9 @@ export function ruleWords(rule: Rule): string {
 const SHOWN = 300
 
 /** What comes: as the daemon says, or, where it is plain arithmetic, from the next one on. */
-function comingOf({ rule, next = [], nextAt }: Schedule): readonly string[] {
-  if (next.length > 0) return next.map(({ at }) => at)
-  if (nextAt === undefined) return []
-  if (rule.kind !== 'every') return [nextAt]
+function comingOf({ rule, options, next = [], nextAt }: Schedule): readonly string[] {
+  const isEndless = options.until === undefined && options.maxFirings === undefined
+  if (nextAt === undefined || rule.kind !== 'every' || !isEndless) return next.map(({ at }) => at)
   const end = Date.parse(nextAt) + DAYS * 86_400_000
   const count = Math.min(SHOWN, Math.ceil((end - Date.parse(nextAt)) / rule.everyMs))
   return Array.from({ length: count }, (_, index) => new Date(Date.parse(nextAt) + index * rule.everyMs).toISOString())

@@ -10,29 +10,21 @@ import { PageFrame, Section, Trouble, Waiting } from '../parts/page.tsx'
 import { Ago, Empty, Mark, State } from '../parts/small.tsx'
 import { now } from '../state/clock.ts'
 import { useKeys } from '../state/keys.ts'
-import {
-  hasSchedules,
-  occurrences,
-  readSchedules,
-  scheduleProblem,
-  schedules,
-  useSchedules,
-} from '../state/schedules.ts'
+import { occurrences, readSchedules, scheduleProblem, schedules, useSchedules } from '../state/schedules.ts'
 import { may } from '../state/session.ts'
 import { attempt } from '../state/toast.ts'
 
 export function Schedules({ id }: { readonly id?: string | undefined }) {
   useSchedules()
-  const all = schedules.value
-  const shown = all?.filter(({ state }) => state !== 'removed')
+  const shown = schedules.value
   return (
     <PageFrame title="Schedules">
       <Trouble problem={scheduleProblem.value} />
       {shown === undefined ? (
         <Waiting />
       ) : shown.length === 0 ? (
-        <Empty title={hasSchedules.value ? 'Nothing is scheduled' : 'This daemon has no schedules'}>
-          {hasSchedules.value && <>Agents plan follow-ups, and people add jobs with holdfast schedule add.</>}
+        <Empty title="Nothing is scheduled">
+          Agents plan follow-ups, and people add jobs with holdfast schedule add.
         </Empty>
       ) : (
         <>
@@ -61,11 +53,10 @@ async function act(schedule: Schedule, verb: ScheduleVerb): Promise<void> {
   await readSchedules()
 }
 
-function target({ target: { kind, ...rest } }: Schedule): string {
-  const { argv, text, agent, threadId, url } = rest as Readonly<Record<string, unknown>>
-  if (kind === 'command') return visible((argv as readonly string[]).join(' '))
-  if (kind === 'agent') return `${String(agent)}: ${brief(text)}`
-  return kind === 'webhook' ? String(url) : visible(`to ${String(threadId)}: ${brief(text)}`)
+function target({ target: to }: Schedule): string {
+  if (to.kind === 'command') return visible(to.argv.join(' '))
+  if (to.kind === 'agent') return visible(`${to.agent}: ${brief(to.text)}`)
+  return visible(to.kind === 'webhook' ? to.url : `to ${to.threadId}: ${brief(to.text)}`)
 }
 
 function Row({ schedule, open }: { readonly schedule: Schedule; readonly open: boolean }) {
@@ -87,7 +78,7 @@ function Row({ schedule, open }: { readonly schedule: Schedule; readonly open: b
         </summary>
         <div class="border-line bg-sunken border-t px-3 py-3">
           {schedule.reason !== undefined && <p class="text-warn mb-2">{visible(schedule.reason)}</p>}
-          {schedule.options?.why !== undefined && <p class="text-quiet mb-2">Why: {visible(schedule.options.why)}</p>}
+          {schedule.options.why !== undefined && <p class="text-quiet mb-2">Why: {visible(schedule.options.why)}</p>}
           <p class="mb-2 font-mono text-xs break-words md:hidden">{target(schedule)}</p>
           <History own={own} schedule={schedule} />
         </div>
@@ -166,7 +157,10 @@ function Calendar({
     '[': ['a week back', () => (offset.value -= 1)],
     ']': ['a week on', () => (offset.value += 1)],
   })
-  const names = new Map(all.map(({ id, name }) => [id, visible(name)]))
+  const names = new Map([
+    ...past.map(({ scheduleId, schedule }) => [scheduleId, visible(schedule.name)] as const),
+    ...all.map(({ id, name }) => [id, visible(name)] as const),
+  ])
   const days = daysAround(now.value, offset.value, all, past)
   const side = (
     <span class="flex gap-1">

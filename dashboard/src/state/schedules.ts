@@ -10,8 +10,6 @@ import { onEvent } from './live.ts'
 export const schedules = signal<readonly Schedule[] | undefined>(undefined)
 export const occurrences = signal<readonly Occurrence[]>([])
 export const scheduleProblem = signal<Problem | undefined>(undefined)
-/** A daemon from before there were schedules. */
-export const hasSchedules = signal(true)
 
 export async function readSchedules(): Promise<void> {
   try {
@@ -20,9 +18,7 @@ export async function readSchedules(): Promise<void> {
     occurrences.value = past.items
     scheduleProblem.value = undefined
   } catch (error) {
-    const problem = asProblem(error)
-    hasSchedules.value = problem.code !== 'not-found/route'
-    scheduleProblem.value = hasSchedules.value ? problem : undefined
+    scheduleProblem.value = asProblem(error)
     schedules.value ??= []
   }
 }
@@ -33,7 +29,7 @@ export function useSchedules(): void {
     let timer = 0
     void readSchedules()
     const stop = onEvent(({ type }) => {
-      if (!/^(schedule|occurrence|followup)\./.test(type) || timer !== 0) return
+      if (!/^(schedule|occurrence)\./.test(type) || timer !== 0) return
       timer = window.setTimeout(() => {
         timer = 0
         void readSchedules()
