@@ -116,7 +116,7 @@ function Matter({ approval, onDecided }: { readonly approval: Approval; readonly
     busy.current = false
   }, [approval.id])
   const press = (decision: Decision) => async () => {
-    if (!wasRead() || busy.current) return
+    if (!wasRead || busy.current) return
     busy.current = true
     if (await decide(approval, decision, note)) onDecided()
     busy.current = false
@@ -134,7 +134,12 @@ function Matter({ approval, onDecided }: { readonly approval: Approval; readonly
       : {},
   )
   return (
-    <article class="mx-auto grid max-w-3xl gap-4" data-approval={approval.id} data-state={approval.state}>
+    <article
+      class="mx-auto grid max-w-3xl gap-4"
+      data-approval={approval.id}
+      data-state={approval.state}
+      data-read={wasRead}
+    >
       <header>
         <p class="text-quiet text-sm">
           <strong class="text-ink">{visible(approval.agent)}</strong> wants to{' '}

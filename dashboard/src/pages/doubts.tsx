@@ -104,7 +104,7 @@ function Matter({ doubt, onSettled }: { readonly doubt: Doubt; readonly onSettle
     doubt.state === 'in_doubt' && doubt.givenUp === undefined && !decided.value.has(doubt.id) && may('approve')
   const runEnded = !isActive({ state: doubt.runState })
   const choose = async (resolution: Resolution) => {
-    if (!wasRead() || busy || (runEnded && resolution === 'run-again')) return
+    if (!wasRead || busy || (runEnded && resolution === 'run-again')) return
     setBusy(true)
     const well = await settle(doubt, resolution, why)
     setBusy(false)
@@ -115,7 +115,7 @@ function Matter({ doubt, onSettled }: { readonly doubt: Doubt; readonly onSettle
     can ? Object.fromEntries(CHOICES.map(([what, word, key]) => [key, [word, () => void choose(what)] as const])) : {},
   )
   return (
-    <article class="mx-auto grid max-w-3xl gap-4" data-doubt={doubt.id} data-state={doubt.state}>
+    <article class="mx-auto grid max-w-3xl gap-4" data-doubt={doubt.id} data-state={doubt.state} data-read={wasRead}>
       <header>
         <p class="text-quiet text-sm">
           <strong class="text-ink">{visible(doubt.agent)}</strong> started this, and it was cut off. Did it happen?
