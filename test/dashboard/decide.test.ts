@@ -17,11 +17,9 @@ inBrowser('deciding', (open) => {
     // What hides in the bytes is to be seen, both where they are read and where they are exact.
     const hidden = await matter.locator('dl .unseen, pre .unseen').allTextContents()
     expect(hidden).toEqual(['\\u{200b}', '\\u{202e}', '\\u{200b}', '\\u{202e}'])
-    // A key that was pressed before anybody could have read does nothing.
-    await until('it is approved', async () => {
-      await desk.keyboard.press('a')
-      return (await desk.locator('[data-state=approved]').count()) > 0 ? true : undefined
-    })
+    await desk.waitForSelector('article[data-read=true]')
+    await desk.keyboard.press('a')
+    await desk.waitForSelector('li [data-state=approved]')
     await watching.waitForSelector('h1 [data-state=succeeded]')
     await watching.waitForSelector('.action[data-state=done]')
     const { actions } = await daemon.api.call('runs.show', { run: runId })
@@ -46,10 +44,11 @@ inBrowser('deciding', (open) => {
       ['d', 'denied'],
     ] as const) {
       const id = await shown.getAttribute('data-approval')
-      await until(word, async () => {
-        if ((await shown.getAttribute('data-approval')) === id) await page.keyboard.press(key)
-        return (await page.locator(`li [data-state=${word}]`).count()) === 1 ? true : undefined
-      })
+      // A key that is pressed before anybody can have read does nothing.
+      await page.waitForSelector('article[data-state=pending][data-read=true]')
+      await page.keyboard.press(key)
+      await page.waitForSelector(`li [data-state=${word}]`)
+      await page.waitForSelector(key === 'd' ? 'article [data-state=denied]' : `article:not([data-approval="${id}"])`)
     }
     expect(await rows.count()).toBe(3)
     const states = async () => {
@@ -69,10 +68,9 @@ inBrowser('deciding', (open) => {
     await matter.waitFor()
     expect(await matter.textContent()).toContain('connection lost before the answer')
     await page.fill('#why', 'it is on the bank statement')
-    await until('it is settled', async () => {
-      await page.click('[data-resolution=happened]', { timeout: 2000 }).catch(() => undefined)
-      return (await page.locator('article [data-state=done]').count()) > 0 ? true : undefined
-    })
+    await page.waitForSelector('article[data-read=true]')
+    await page.click('[data-resolution=happened]')
+    await page.waitForSelector('article [data-state=done]')
     const { actions } = await reaches(daemon, runId, 'succeeded')
     expect(actions?.[0]).toMatchObject({ state: 'done' })
     expect(actions?.[0]?.settledBy).toContain('bank statement')

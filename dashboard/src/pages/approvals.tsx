@@ -5,6 +5,7 @@ import { brief, shortId, visible } from '../look/words.ts'
 import { Arguments } from '../parts/arguments.tsx'
 import { Decide } from '../parts/decide.tsx'
 import { Desk, nextOpen, useWasRead } from '../parts/desk.tsx'
+import { ModelSaid } from '../parts/model-said.tsx'
 import { Trouble, Waiting } from '../parts/page.tsx'
 import { Ago, Empty, Fact, Id, Key, Seen, State } from '../parts/small.tsx'
 import { decide, decided } from '../state/decide.ts'
@@ -116,7 +117,7 @@ function Matter({ approval, onDecided }: { readonly approval: Approval; readonly
     busy.current = false
   }, [approval.id])
   const press = (decision: Decision) => async () => {
-    if (!wasRead() || busy.current) return
+    if (!wasRead || busy.current) return
     busy.current = true
     if (await decide(approval, decision, note)) onDecided()
     busy.current = false
@@ -134,7 +135,12 @@ function Matter({ approval, onDecided }: { readonly approval: Approval; readonly
       : {},
   )
   return (
-    <article class="mx-auto grid max-w-3xl gap-4" data-approval={approval.id} data-state={approval.state}>
+    <article
+      class="mx-auto grid max-w-3xl gap-4"
+      data-approval={approval.id}
+      data-state={approval.state}
+      data-read={wasRead}
+    >
       <header>
         <p class="text-quiet text-sm">
           <strong class="text-ink">{visible(approval.agent)}</strong> wants to{' '}
@@ -143,14 +149,7 @@ function Matter({ approval, onDecided }: { readonly approval: Approval; readonly
         <h2 class="mt-0.5 font-mono text-lg font-semibold">{visible(approval.tool)}</h2>
       </header>
       <Arguments shown={approval.shown} />
-      {approval.modelSaid !== undefined && (
-        <blockquote class="border-line border-l-2 pl-3">
-          <p class="text-quiet text-xs">The model said, which is its word and nothing more</p>
-          <p class="break-words whitespace-pre-wrap">
-            <Seen text={approval.modelSaid} />
-          </p>
-        </blockquote>
-      )}
+      <ModelSaid text={approval.modelSaid} />
       <AskedFacts approval={approval} />
       {can && always !== undefined && <Always rule={always} onChoose={() => void press('always')()} />}
       {can ? (
@@ -164,7 +163,7 @@ function Matter({ approval, onDecided }: { readonly approval: Approval; readonly
             onInput={(event) => setNote(event.currentTarget.value)}
             maxLength={200}
           />
-          <Decide approval={approval} keys note={note} onDecided={onDecided} />
+          <Decide approval={approval} keys ready={wasRead} note={note} onDecided={onDecided} />
         </div>
       ) : (
         <Ended approval={approval} />

@@ -4,8 +4,9 @@ import type { Doubt } from '../api/shapes.ts'
 import { brief, many, shortId, visible } from '../look/words.ts'
 import { Bytes } from '../parts/bytes.tsx'
 import { Desk, nextOpen, useWasRead } from '../parts/desk.tsx'
+import { ModelSaid } from '../parts/model-said.tsx'
 import { Trouble } from '../parts/page.tsx'
-import { Ago, Empty, Fact, Id, Key, Seen, State } from '../parts/small.tsx'
+import { Ago, Empty, Fact, Id, Key, State } from '../parts/small.tsx'
 import { decided, settle } from '../state/decide.ts'
 import type { Resolution } from '../state/decide.ts'
 import { useKeys } from '../state/keys.ts'
@@ -104,7 +105,7 @@ function Matter({ doubt, onSettled }: { readonly doubt: Doubt; readonly onSettle
     doubt.state === 'in_doubt' && doubt.givenUp === undefined && !decided.value.has(doubt.id) && may('approve')
   const runEnded = !isActive({ state: doubt.runState })
   const choose = async (resolution: Resolution) => {
-    if (!wasRead() || busy || (runEnded && resolution === 'run-again')) return
+    if (!wasRead || busy || (runEnded && resolution === 'run-again')) return
     setBusy(true)
     const well = await settle(doubt, resolution, why)
     setBusy(false)
@@ -115,7 +116,7 @@ function Matter({ doubt, onSettled }: { readonly doubt: Doubt; readonly onSettle
     can ? Object.fromEntries(CHOICES.map(([what, word, key]) => [key, [word, () => void choose(what)] as const])) : {},
   )
   return (
-    <article class="mx-auto grid max-w-3xl gap-4" data-doubt={doubt.id} data-state={doubt.state}>
+    <article class="mx-auto grid max-w-3xl gap-4" data-doubt={doubt.id} data-state={doubt.state} data-read={wasRead}>
       <header>
         <p class="text-quiet text-sm">
           <strong class="text-ink">{visible(doubt.agent)}</strong> started this, and it was cut off. Did it happen?
@@ -127,17 +128,16 @@ function Matter({ doubt, onSettled }: { readonly doubt: Doubt; readonly onSettle
         value={doubt.seen ?? 'Nothing was seen of it: no output, and no probe could say.'}
         label="What was seen of it"
       />
-      {doubt.modelSaid !== undefined && (
-        <blockquote class="border-line border-l-2 pl-3">
-          <p class="text-quiet text-xs">The model said</p>
-          <p class="break-words whitespace-pre-wrap">
-            <Seen text={doubt.modelSaid} />
-          </p>
-        </blockquote>
-      )}
+      <ModelSaid text={doubt.modelSaid} />
       <Facts doubt={doubt} />
       {can ? (
-        <Settle busy={busy} runEnded={runEnded} why={why} onWhy={setWhy} onChoose={(what) => void choose(what)} />
+        <Settle
+          busy={busy || !wasRead}
+          runEnded={runEnded}
+          why={why}
+          onWhy={setWhy}
+          onChoose={(what) => void choose(what)}
+        />
       ) : (
         <p class="flex min-h-10 items-center gap-3 pb-4">
           <State state={decided.value.get(doubt.id) ?? doubt.state} />

@@ -191,6 +191,8 @@ function StatementPanel({ run }: { readonly run: WholeRun }) {
   )
 }
 
+const PENDING = ['proposed', 'waiting', 'approved']
+
 function Effects({ statement: { effects, withoutEffect, children } }: { readonly statement: Statement }) {
   if (effects.length + withoutEffect.length + children.length === 0)
     return <p class="text-quiet px-3 py-3">It wrote nothing.</p>
@@ -211,7 +213,7 @@ function Effects({ statement: { effects, withoutEffect, children } }: { readonly
           state={state}
           tool={tool}
           input={input}
-          note={`certainly not done${why === undefined ? '' : `: ${why}`}`}
+          note={`${PENDING.includes(state) ? 'not done yet' : 'certainly not done'}${why === undefined ? '' : `: ${why}`}`}
         />
       ))}
       {children.map(({ runId, agent, state, effects: done, inDoubt }) => (

@@ -8,6 +8,8 @@ import { Key } from './small.tsx'
 interface Props {
   readonly approval: Approval
   readonly keys?: boolean
+  /** Not before it can have been read: the next one comes up under the pointer that decided the last. */
+  readonly ready?: boolean
   readonly note?: string
   readonly onDecided?: () => void
 }
@@ -19,7 +21,7 @@ const CHOICES: readonly (readonly [Decision, string, string, string])[] = [
 ]
 
 /** Yes, not this one, no. */
-export function Decide({ approval, keys = false, note = '', onDecided }: Props) {
+export function Decide({ approval, keys = false, ready = true, note = '', onDecided }: Props) {
   const [busy, setBusy] = useState(false)
   const choose = async (decision: Decision) => {
     setBusy(true)
@@ -35,7 +37,7 @@ export function Decide({ approval, keys = false, note = '', onDecided }: Props) 
           type="button"
           class={`button ${look}`}
           data-decision={decision}
-          disabled={busy}
+          disabled={busy || !ready}
           onClick={() => void choose(decision)}
         >
           {word}

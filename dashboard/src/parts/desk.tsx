@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 
 import { useKeys } from '../state/keys.ts'
 import { go } from '../state/router.ts'
@@ -68,12 +68,14 @@ function Detail({ children }: { readonly children: ComponentChildren }) {
 /** What was shown for a shorter time than this cannot have been read: a key pressed twice decides once. */
 const READ_MS = 400
 
-export function useWasRead(id: string | undefined): () => boolean {
-  const since = useRef(0)
+/** Whether this one has been on the screen long enough. */
+export function useWasRead(id: string): boolean {
+  const [read, setRead] = useState<string | undefined>(undefined)
   useEffect(() => {
-    since.current = performance.now()
+    const timer = setTimeout(() => setRead(id), READ_MS)
+    return () => clearTimeout(timer)
   }, [id])
-  return () => performance.now() - since.current > READ_MS
+  return read === id
 }
 
 /** The next one that is open, after the one that was just decided. */

@@ -46,7 +46,7 @@ export function Waterfall({
             </span>
           ))}
         </div>
-        <div class="w-20 shrink-0 px-3 text-right">Took</div>
+        <div class="w-24 shrink-0 px-3 text-right">Took</div>
       </div>
       <ol>
         {bars.map((bar) => (
@@ -92,7 +92,7 @@ function Line({ bar, scale, onPick }: LineProps) {
         />
         <Note note={note} left={left} right={left + width} />
       </span>
-      <span class="w-20 shrink-0 truncate px-3 text-right text-xs">{span(to - from)}</span>
+      <span class="w-24 shrink-0 truncate px-3 text-right text-xs">{span(to - from)}</span>
     </>
   )
   const title = `${label}: ${note}\n${exact(new Date(from).toISOString())}`
