@@ -211,11 +211,11 @@ export const ENDPOINTS = {
     path: '/schedules',
     scope: 'operate',
     status: 201,
-    summary: 'a job: once, at intervals or by cron; one that runs a command needs the scope admin',
+    summary: 'a job: once, at intervals or by cron; a command needs the scope admin, a webhook approve',
   },
   'schedules.preview': {
     method: 'POST',
-    path: '/schedules/preview',
+    path: '/schedule-previews',
     scope: 'read',
     harmless: true,
     summary: 'the next ten instants of what would be; stores nothing',

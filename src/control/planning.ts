@@ -2,11 +2,11 @@ import { isAbsolute } from 'node:path'
 
 import { insideRun } from '../actions/verdict.ts'
 import { covers } from '../api/endpoint.ts'
+import type { Scope } from '../api/endpoint.ts'
 import type { Answer, Ask } from '../api/routes.ts'
 import { formatDuration } from '../base/duration.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { newScheduleId } from '../base/ids.ts'
-import type { RunId } from '../base/ids.ts'
 import { machineZone } from '../base/zone.ts'
 import { knownWorkers } from '../runs/worker.ts'
 import { addSchedule, editSchedule } from '../schedule/edit.ts'
@@ -30,7 +30,7 @@ import type { Schedule, Target } from '../schedule/schedule.ts'
 import { viewRule, viewSchedule } from '../schedule/view.ts'
 import { describeWhen, fromNow, zoneOf } from '../schedule/words.ts'
 import type { Desk } from './desk.ts'
-import { theSchedule, theThread } from './find.ts'
+import { theRun, theSchedule, theThread } from './find.ts'
 import { filled } from './page.ts'
 import { isOver, maker, viewInstant } from './schedules.ts'
 
@@ -48,7 +48,7 @@ export async function add(desk: Desk, ask: Ask<'schedules.add'>): Promise<Answer
   const name = readName(ask.name)
   const target = await targetOf(desk, ask)
   if (target === undefined) throw noTarget()
-  refuseCommand(desk, target)
+  refuseNarrow(desk, target)
   const schedule: NewSchedule = {
     id: newScheduleId(desk.runtime.random),
     name,
@@ -70,9 +70,11 @@ export async function ownerOf(
   desk: Desk,
   { owner, run }: Pick<Ask<'schedules.add'>, 'owner' | 'run'>,
 ): Promise<NewSchedule['owner']> {
-  if (owner === undefined) return undefined
-  const { id: threadId, agent } = await theThread(desk.runtime.store, owner)
-  return { threadId, agent, ...filled({ runId: run as RunId | undefined }) }
+  const { store } = desk.runtime
+  const asking = run === undefined ? undefined : await theRun(store, run)
+  if (owner === undefined) return asking && { threadId: asking.threadId, agent: asking.agent, runId: asking.id }
+  const { id: threadId, agent } = await theThread(store, owner)
+  return { threadId, agent, ...filled({ runId: asking?.id }) }
 }
 
 export const noTarget = () =>
@@ -86,11 +88,17 @@ const nameTaken = ({ name, rule, state }: Schedule) =>
     remedy: `change it with \`holdfast schedule edit ${name}\`, or choose another name`,
   })
 
-/** A command is whatever a program can do on this machine: more than operating. */
-function refuseCommand({ who }: Desk, { kind }: Target): void {
-  if (kind !== 'command' || covers(who.scopes, 'admin')) return
-  throw new HoldfastError('auth/scope', 'a schedule that runs a command needs the scope admin', {
-    remedy: 'use a token that has it, or let an agent do it',
+const NEEDED: { readonly [Kind in Target['kind']]?: readonly [Scope, string] } = {
+  command: ['admin', 'runs a command, which is whatever a program can do on this machine,'],
+  webhook: ['approve', 'calls an address without asking again'],
+}
+
+/** Some of what a schedule does is more than operating: making it is a yes to each of its firings. */
+function refuseNarrow({ who }: Desk, { kind }: Target): void {
+  const [scope, why] = NEEDED[kind] ?? []
+  if (scope === undefined || covers(who.scopes, scope)) return
+  throw new HoldfastError('auth/scope', `a schedule that ${why} needs the scope ${scope}`, {
+    remedy: 'use a token that has it, or let an agent do it, whose calls are decided on',
   })
 }
 
@@ -149,7 +157,7 @@ export async function edit(desk: Desk, ask: Ask<'schedules.edit'>): Promise<Answ
   const target = (await targetOf(desk, ask)) ?? adjusted(schedule.target, ask)
   if (rule === undefined && target === undefined && Object.keys(options).length === 0)
     throw wrong('this changes nothing', 'say what is to be different')
-  if (target !== undefined) refuseCommand(desk, target)
+  if (target !== undefined) refuseNarrow(desk, target)
   if (target?.kind === 'webhook' && schedule.ownerRun === null && ask.run !== undefined)
     throw insideRun(`this process was started by ${ask.run}`)
   const edited = await desk.apply(editSchedule, schedule.id, { options, ...filled({ rule, target }) }, maker(desk, ask))

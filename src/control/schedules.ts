@@ -21,8 +21,11 @@ import { filled, iso, paged } from './page.ts'
 
 /** What comes by itself: how it stands, what came of it, and how it is steered. */
 
-/** Who does it, for the record: the run that asks, or whoever called. */
-export const maker = (desk: Desk, { run }: { readonly run?: string | undefined }): string => run ?? desk.who.by
+/** Who does it, for the record: the run that asks, or whoever called. Over HTTP a run is only what its caller says. */
+export function maker({ who: { by, via } }: Desk, { run }: { readonly run?: string | undefined }): string {
+  if (run === undefined) return by
+  return via === 'command line' ? run : `${run}, as ${by} says`
+}
 
 export const isOver = ({ name, state, reason }: Schedule) =>
   new HoldfastError('schedules/over', `${name} is ${state}${reason === null ? '' : `: ${reason}`}`, {

@@ -102,7 +102,7 @@ describe.each(engines)('$name', (engine) => {
     const offers = { listed: [] as ServerTool[] }
     const offer = (description: string) =>
       (offers.listed = [{ name: 'pay', description, inputSchema: { type: 'object' } }])
-    const rules = { kind: 'stdio', command: ['x'], timeoutMs: 1_000, effects: {}, repeat: {}, identity: {} }
+    const rules = { kind: 'stdio', command: ['x'], timeoutMs: 1_000, effects: {}, repeat: {}, once: {}, identity: {} }
     const connection = { listing: () => Promise.resolve(offers.listed) }
     const servers = {
       definition: () => ({ ...rules, idempotent: ['pay'] }),

@@ -67,7 +67,30 @@ test('a daemon elsewhere is asked the same and answers the same, for people and 
   const { threadId, runId } = sent
   await here.reaches(runId, 'parked')
   const [first] = JSON.parse((await same('--json', 'approvals', 'list')).stdout) as [Item, Item]
+  for (const args of [
+    [
+      'schedule',
+      'add',
+      'nightly',
+      '--cron',
+      '30 2 * * *',
+      '--tz',
+      'Europe/Berlin',
+      '--agent',
+      'clerk',
+      'the',
+      'report',
+    ],
+    ['followup', 'add', threadId, '--in', '2h', 'and', 'then?'],
+  ])
+    expect([args[0], (await there(...args)).code]).toEqual([args[0], 0])
   const looks = [
+    ['schedule', 'list'],
+    ['schedule', 'show', 'nightly'],
+    ['schedule', 'occurrences'],
+    ['schedule', 'edit', 'nightly', '--tz', 'UTC', '--dry-run'],
+    ['schedule', 'add', 'weekly', '--every', '7d', '--anchor', '2100-01-01T00:00Z', '--dry-run'],
+    ['followup', 'list', threadId],
     ['runs', 'list'],
     ['runs', 'list', '--state', 'parked', 'running', '--thread', threadId, '--limit', '3'],
     ['runs', 'show', runId],
@@ -96,6 +119,12 @@ test('a daemon elsewhere is asked the same and answers the same, for people and 
     ['inbox', 'ack', 'dlv_nothing'],
     ['policy', 'explain', '--agent', 'nobody', '--tool', 'note'],
     ['send', threadId, ' '],
+    ['schedule', 'show', 'nothing'],
+    ['schedule', 'add', 'nightly', '--every', '1h', '--agent', 'clerk', 'again'],
+    ['schedule', 'add', 'other', '--agent', 'clerk', 'never'],
+    ['schedule', 'add', 'other', '--in', '1h', '--agent', 'nobody', 'hello'],
+    ['schedule', 'edit', 'nightly'],
+    ['followup', 'cancel', 'nightly'],
   ]
   for (const args of looks) await same('--json', ...args)
   for (const args of looks) await same(...args)

@@ -51,7 +51,17 @@ async function house() {
   await store.apply(buryUntaken, 10)
   const { url } = await serve(store)
   await post(`${url}${API}/tokens`, { scopes: ['read'], name: 'ci' })
-  return { url, api: createClient({ url, token: TOKEN }), runId: runId!, threadId: stage.threadId }
+  const api = createClient({ url, token: TOKEN })
+  const job = {
+    name: 'nightly',
+    cron: '30 2 * * *',
+    zone: 'Europe/Berlin',
+    misfire: 'each:3',
+    until: '2100-01-01T00:00Z',
+  }
+  await api.call('schedules.add', { ...job, agent: 'clerk', text: 'the report', maxCostUsd: 1 })
+  await api.call('followups.add', { threadId: stage.threadId, text: 'and then?', in: '2h', reason: 'to look again' })
+  return { url, api, runId: runId!, threadId: stage.threadId }
 }
 
 describe('what is answered is what is described', () => {
@@ -61,14 +71,16 @@ describe('what is answered is what is described', () => {
     const doubt = (await api.call('doubts.list', {})).items[0]!.id
     const action = (await api.call('actions.list', {})).items[0]!.id
     const message = (await api.call('messages.list', { state: ['consumed'] })).items[0]!.id
-    const parts: Record<string, string> = { run: runId, thread: threadId, approval, doubt, action, message }
+    const { id: occurrence, scheduleId: schedule } = await api.call('schedules.run-now', { schedule: 'nightly' })
+    const own = { schedule, occurrence }
+    const parts: Record<string, string> = { run: runId, thread: threadId, approval, doubt, action, message, ...own }
     let looked = 0
     for (const name of ENDPOINT_NAMES) {
       const { method, path, answers }: Endpoint = ENDPOINTS[name]
       if (method !== 'GET' || answers !== undefined) continue
-      const own = name === 'dead.show' ? { ...parts, message: 'msg_lost' } : parts
+      const filled = name === 'dead.show' ? { ...parts, message: 'msg_lost' } : parts
       const { status, body } = await get(
-        `${url}${API}${path.replaceAll(/:(\w+)/g, (_, part: string) => own[part] ?? '')}`,
+        `${url}${API}${path.replaceAll(/:(\w+)/g, (_, part: string) => filled[part] ?? '')}`,
       )
       expect([name, status]).toEqual([name, 200])
       const parsed = (ROUTES[name].answer as z.ZodType).safeParse(body)

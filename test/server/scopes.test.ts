@@ -106,6 +106,36 @@ describe('every route x every scope', () => {
     expect(ENDPOINT_NAMES.filter((name) => (ENDPOINTS[name] as Endpoint).own === true)).toEqual(OWN)
   })
 
+  test('a schedule that runs a command needs admin, one that calls an address approve; a message is operating', async () => {
+    const { url, tokens } = await house()
+    const whats = {
+      message: { threadId: 'own', text: 'hello' },
+      webhook: { webhook: 'https://example.org/hook' },
+      command: { command: ['true'], cwd: '/' },
+    }
+    tokens.set('approve', await tokenOf(url, { scopes: ['operate', 'approve'] }))
+    const added: string[] = []
+    for (const scope of ['operate', 'approve', 'admin'])
+      for (const [what, fields] of Object.entries(whats)) {
+        const wanted = { name: `${scope}-${what}`, every: '1h', ...fields }
+        const { status, body } = await post(`${url}${API}/schedules`, wanted, tokens.get(scope))
+        if (status === 201) added.push(wanted.name)
+        else expect([status, (body as { error: { code: string } }).error.code]).toEqual([403, 'auth/scope'])
+      }
+    const more = ['message', 'webhook', 'command']
+    expect(added).toEqual([
+      'operate-message',
+      'approve-message',
+      'approve-webhook',
+      ...more.map((what) => `admin-${what}`),
+    ])
+    // Nor does an edit turn one into the other.
+    const edit = (fields: object) => post(`${url}${API}/schedules/operate-message`, fields, tokens.get('operate'))
+    expect((await edit({ every: '2h' })).status).toBe(200)
+    expect((await edit(whats.command)).status).toBe(403)
+    expect((await edit(whats.webhook)).status).toBe(403)
+  })
+
   test('nothing that a GET asks for changes anything', async () => {
     const { store, url, tokens } = await house()
     const { snapshot } = await import('../support/invariants.ts')

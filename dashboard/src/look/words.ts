@@ -44,11 +44,15 @@ export function count(value: number): string {
 
 export const many = (value: number, one: string, more = `${one}s`): string => `${value} ${value === 1 ? one : more}`
 
-/** What would hide or steer: control and direction marks, whatever takes no room. */
+/**
+ * What would hide or steer: control and direction marks, whatever takes no room; and five line ends in a row and more, which
+ * push something out of sight.
+ */
 const UNSEEN =
-  /[[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}]--[\u{fe0e}-\u{fe0f}\n\t]]/v
+  /\n(?:[ \t]*\n){4,}|[[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}]--[\u{fe0e}-\u{fe0f}\n\t]]/v
 
-const mark = (character: string) => `\\u{${character.codePointAt(0)?.toString(16)}}`
+const mark = (found: string) =>
+  found.startsWith('\n') ? `\n\\n × ${found.split('\n').length - 2}\n` : `\\u{${found.codePointAt(0)?.toString(16)}}`
 
 const unseenIn = () => new RegExp(UNSEEN, 'gv')
 

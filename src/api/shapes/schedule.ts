@@ -169,6 +169,7 @@ export const doing = {
   cwd: z.string().optional(),
   env: z.record(z.string(), z.string()).optional(),
   timeout: words.optional(),
+  /** Needs the scope `approve`: whoever makes it says yes to each of its calls. */
   webhook: z.string().optional(),
   method: words.optional(),
   body: anything.optional(),
