@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 
 import { HoldfastError } from '../base/errors.ts'
 import { harmlessVariables } from '../base/variables.ts'
-import { knownWorkers } from '../runs/worker.ts'
+import { knownAgents } from '../runs/worker.ts'
 import { commandOf, messageTo, newThreadOf, webhookTo } from '../schedule/request.ts'
 import type { Target } from '../schedule/schedule.ts'
 import type { Context } from './context.ts'
@@ -98,8 +98,8 @@ export function adjusted(target: Target, { cwd, timeout }: TargetFlags): Target 
 
 /** One of the configuration, or of a worker that is there. */
 async function knownAgent({ runtime }: Context, agent: string): Promise<string> {
-  const workers = await runtime.store.read(knownWorkers)
-  const known = [...new Set([...runtime.agents, ...workers.flatMap(({ agents }) => agents ?? [])])].toSorted()
+  const seen = await runtime.store.read(knownAgents)
+  const known = [...new Set([...runtime.agents, ...seen.map(({ agent }) => agent)])].toSorted()
   if (known.includes(agent)) return agent
   const named = known.filter((name) => !name.includes(':'))
   throw new HoldfastError('not-found/agent', `there is no agent "${agent}"`, {

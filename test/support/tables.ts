@@ -25,4 +25,5 @@ export const TABLES: readonly string[] = [
   'mcp_tools',
   'schedules',
   'occurrences',
+  'agents_seen',
 ]
