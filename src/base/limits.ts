@@ -63,7 +63,7 @@ export const LIMITS = {
   /** Failures in a row after which a schedule pauses by itself: by then somebody should look. */
   scheduleFailures: 5,
   /** Missed instants of a cron rule are counted up to here; beyond it the number says nothing more. */
-  instantsCounted: 10_000,
+  instantsCounted: 200,
   /** Missed instants that may fire one after the other. */
   catchUpMost: 100,
   /** Cron expressions that are kept parsed. */

@@ -8,7 +8,7 @@ import { formatDuration } from '../base/duration.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { newScheduleId } from '../base/ids.ts'
 import { machineZone } from '../base/zone.ts'
-import { knownWorkers } from '../runs/worker.ts'
+import { knownAgents } from '../runs/worker.ts'
 import { addSchedule, editSchedule } from '../schedule/edit.ts'
 import type { NewRule, NewSchedule } from '../schedule/edit.ts'
 import { until } from '../schedule/plan.ts'
@@ -140,10 +140,10 @@ function folderOf(cwd: string | undefined): string {
   throw wrong('it does not say where the command runs', 'give cwd as a whole path')
 }
 
-/** One of the configuration, or of a worker that is there. */
+/** One of the configuration, or one that somebody has. */
 async function knownAgent({ runtime }: Desk, agent: string): Promise<string> {
-  const workers = await runtime.store.read(knownWorkers)
-  const known = [...new Set([...runtime.agents, ...workers.flatMap(({ agents }) => agents ?? [])])].toSorted()
+  const seen = await runtime.store.read(knownAgents)
+  const known = [...new Set([...runtime.agents, ...seen.map(({ agent: name }) => name)])].toSorted()
   if (known.includes(agent)) return agent
   const named = known.filter((name) => !name.includes(':'))
   throw new HoldfastError('not-found/agent', `there is no agent "${agent}"`, {

@@ -1,4 +1,5 @@
 import type { MessageId, RunId, ThreadId } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
 import { row, text } from '../store/row.ts'
 import { sql } from '../store/sql.ts'
 import { first } from '../store/transition.ts'
@@ -10,6 +11,7 @@ import { reopenThread } from '../threads/remove.ts'
 import { findThread, openThread } from '../threads/thread.ts'
 import { resumeWaiting } from './park.ts'
 import { submitRun } from './submit.ts'
+import type { AgentRequest } from './run.ts'
 import type { Submission } from './submit.ts'
 
 export interface Sending {
@@ -69,6 +71,14 @@ export function* sendMessage(sending: Sending): Transition<Sent> {
 
 const activeRow = row({ id: text<RunId>() })
 
+/** A run that only has to do what was scheduled may cost what that may; what a person asks has no such limit. */
+function requestFor(pending: readonly Message[]): AgentRequest {
+  const ceilings = pending.map(({ body }) => body['maxCostMicrousd'])
+  const isLimited = ceilings.every((ceiling) => typeof ceiling === 'number')
+  if (!isLimited) return { kind: 'agent' }
+  return { kind: 'agent', maxCostMicrousd: ceilings.reduce((sum, ceiling) => sum + ceiling, 0) }
+}
+
 /**
  * Queues a run for a thread that has messages and nobody at work. Returns the run that will see to them. One that waits for
  * its children goes on: it may have to answer.
@@ -86,10 +96,18 @@ export function* wakeThread(
   )
   if (active !== undefined) return active.id
   // Whoever saw the thread idle may be late: a run for what was answered meanwhile would give that answer again.
-  if ((yield* pendingMessages.single(threadId, 1)).length === 0) return undefined
+  const pending = yield* pendingMessages.single(threadId, LIMITS.messagesPerTurn)
+  if (pending.length === 0) return undefined
   const parentThreadId = (yield* findThread.single(threadId))?.parentId ?? undefined
   const parent = parentThreadId === undefined ? {} : { parentThreadId }
-  const submitted = yield* submitRun({ id: runId, threadId, agent, request: { kind: 'agent' }, ...parent, ...started })
+  const submitted = yield* submitRun({
+    id: runId,
+    threadId,
+    agent,
+    request: requestFor(pending),
+    ...parent,
+    ...started,
+  })
   // With a full backlog the message waits: whoever tends the store wakes its thread when there is room.
   return 'run' in submitted ? submitted.run.id : undefined
 }

@@ -1,7 +1,7 @@
 import type { RunId, WorkerId } from '../base/ids.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
-import { now, sql } from '../store/sql.ts'
+import { literals, now, sql } from '../store/sql.ts'
 import { all, first, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 
@@ -23,8 +23,6 @@ export const workerRow = row({
   kind: oneOf(WORKER_KINDS),
   home: text(),
   identity: json<OwnerIdentity>(),
-  /** The agents that it can be, if it said so. */
-  agents: nullable(json<readonly string[]>()),
   startedAt: integer,
   stoppedAt: nullable(integer),
 })
@@ -48,11 +46,14 @@ export function* registerWorker(worker: NewWorker, dead?: WorkerId): Transition<
   if (dead !== undefined) yield* stopWorker.single(dead)
   const registered = yield* first(
     workerRow,
-    sql`insert into workers (id, kind, home, host, identity, agents, started_at)
-      values (${worker.id}, ${worker.kind}, ${worker.home}, ${worker.identity.host}, ${JSON.stringify(worker.identity)}, ${worker.agents === undefined ? null : JSON.stringify(worker.agents)}, ${now})
+    sql`insert into workers (id, kind, home, host, identity, started_at)
+      values (${worker.id}, ${worker.kind}, ${worker.home}, ${worker.identity.host}, ${JSON.stringify(worker.identity)}, ${now})
       on conflict do nothing returning *`,
   )
-  if (registered !== undefined) return { kind: 'registered', worker: registered }
+  if (registered !== undefined) {
+    yield* seeAgents(worker)
+    return { kind: 'registered', worker: registered }
+  }
   const known = yield* findWorker.single(worker.id)
   if (known !== undefined) return { kind: 'registered', worker: known }
   const by = (yield* liveDaemons.single(worker.home)).find(({ identity }) => identity.host === worker.identity.host)
@@ -73,18 +74,30 @@ export const liveDaemons = single((home: string | null) =>
   ),
 )
 
-/**
- * Workers that did not say that they stopped, and of each home folder its last daemon, whatever it said: it comes back with its
- * agents, and a program that is up meanwhile, with other ones, must not take them for unknown.
- */
-export const knownWorkers = single(() =>
+/** An agent that no worker has spoken of for this long is taken for unknown: by then nobody comes back with it. */
+const AGENT_SEEN_MS = 30 * 86_400_000
+
+/** A daemon has what it says and nothing else any more; a program that is up for a while adds to that. */
+function* seeAgents({ kind, home, identity: { host }, agents = [] }: NewWorker): Transition<void> {
+  const mine = sql`host = ${host} and home = ${home}`
+  if (kind === 'daemon')
+    yield* run(
+      sql`delete from agents_seen where ${mine} ${agents.length === 0 ? sql`` : sql`and agent not in (${literals(agents)})`}`,
+    )
+  for (const agent of agents)
+    yield* run(sql`insert into agents_seen (agent, host, home, seen_at) values (${agent}, ${host}, ${home}, ${now})
+      on conflict (agent, host, home) do update set seen_at = excluded.seen_at`)
+}
+
+const agentRow = row({ agent: text() })
+
+/** The agents that somebody has, those too whose worker is down and comes back. */
+export const knownAgents = single((only?: string) =>
   all(
-    workerRow,
-    sql`select * from workers where stopped_at is null
-      union all select w.* from
-        (select host, home, max(started_at) as started_at from workers where kind = 'daemon' group by host, home) as last
-        join workers w on w.host = last.host and w.home = last.home and w.started_at = last.started_at and w.kind = 'daemon'
-      where w.stopped_at is not null`,
+    agentRow,
+    sql`select distinct s.agent from agents_seen s where ${only === undefined ? sql`1 = 1` : sql`s.agent = ${only}`}
+      and (s.seen_at > ${now} - ${AGENT_SEEN_MS}
+        or exists (select 1 from workers w where w.host = s.host and w.home = s.home and w.stopped_at is null)) order by s.agent`,
   ),
 )
 

@@ -1,8 +1,7 @@
 import type { MessageId, RunId, ThreadId } from '../base/ids.ts'
-import type { AgentRequest } from '../runs/run.ts'
 import { wakeThread } from '../runs/send.ts'
 import { submitRun } from '../runs/submit.ts'
-import { knownWorkers } from '../runs/worker.ts'
+import { knownAgents } from '../runs/worker.ts'
 import { row, text } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
 import { first, run } from '../store/transition.ts'
@@ -59,7 +58,7 @@ function* lead(
   to: { readonly messageId?: MessageId; readonly runId?: RunId },
 ): Transition<void> {
   yield* run(sql`update occurrences set state = 'dispatched', attempts = ${attempts + 1}, fired_at = coalesce(fired_at, ${now}), waits = null,
-      next_attempt_at = null, reason = null, thread_id = ${threadId}, message_id = ${to.messageId ?? null}, run_id = ${to.runId ?? null}
+      next_attempt_at = null, wait_ms = null, reason = null, thread_id = ${threadId}, message_id = ${to.messageId ?? null}, run_id = ${to.runId ?? null}
     where id = ${id} and state = 'due'`)
 }
 
@@ -113,11 +112,11 @@ function* say(
     threadId: thread.id,
     kind: 'followup',
     key: `occurrence:${occurrence.id}:${occurrence.attempts + 1}`,
-    body: { ...said, ...headerOf(schedule, occurrence) },
+    body: { ...said, ...headerOf(schedule, occurrence), ...ceilingOf(schedule, occurrence) },
   })
   if (message.state === 'dead') return dropped(`its message was not delivered: ${message.reason ?? 'dead'}`)
   // A session takes its turns elsewhere; with a full backlog the message waits, and its thread is woken when there is room.
-  if (!isSession) yield* wakeThread(thread.id, thread.agent, runId, { request: requestOf(schedule) })
+  if (!isSession) yield* wakeThread(thread.id, thread.agent, runId)
   return { kind: 'dispatched', threadId: thread.id, messageId }
 }
 
@@ -159,8 +158,10 @@ function webhookOf({ madeBy, ownerRun }: Schedule, target: TargetOf<'webhook'>, 
   return { text: `${method} ${url}`, webhook: order }
 }
 
-function requestOf({ options }: Schedule): AgentRequest {
-  return { kind: 'agent', ...(options.firingMicrousd === undefined ? {} : { maxCostMicrousd: options.firingMicrousd }) }
+/** What is left of what a firing may cost, for whichever run takes it. */
+function ceilingOf({ options }: Schedule, { costMicrousd }: Occurrence) {
+  if (options.firingMicrousd === undefined) return {}
+  return { maxCostMicrousd: Math.max(options.firingMicrousd - costMicrousd, 0) }
 }
 
 function* toCommand(
@@ -206,5 +207,5 @@ function* hasSession(threadId: ThreadId): Transition<boolean> {
 
 /** By what workers say of themselves, those too that are down and come back. */
 function* isKnownAgent(agent: string): Transition<boolean> {
-  return (yield* knownWorkers.single()).some(({ agents }) => agents?.includes(agent) === true)
+  return (yield* knownAgents.single(agent)).length > 0
 }

@@ -1,18 +1,20 @@
 import { canonicalJson } from '../base/canonical-json.ts'
-import type { RunId, ScheduleId, ThreadId } from '../base/ids.ts'
+import { formatDuration } from '../base/duration.ts'
+import { HoldfastError } from '../base/errors.ts'
+import type { OccurrenceId, RunId, ScheduleId, ThreadId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { integer, row } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
-import { first, one } from '../store/transition.ts'
+import { first, one, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
-import { openOccurrences } from './occurrence.ts'
+import { findOccurrence, openOccurrences } from './occurrence.ts'
 import { passDue } from './passed-over.ts'
 import { until } from './plan.ts'
 import { nextAfter } from './rule.ts'
 import type { Rule } from './rule.ts'
 import { findSchedule, jitterOf, scheduleRow } from './schedule.ts'
 import type { Schedule, ScheduleOptions, Target } from './schedule.ts'
-import { endSchedule, holdSchedule, settleOccurrence } from './settle.ts'
+import { AT_ONCE, endSchedule, holdSchedule, settleOccurrence } from './settle.ts'
 import { takeBack } from './take-back.ts'
 
 /** When, as one asks for it: a delay counts from when it is stored, and so does an interval without an anchor. */
@@ -51,6 +53,7 @@ export function* addSchedule(schedule: NewSchedule): Transition<Added> {
   const rule = settled(schedule.rule, at)
   const nextAt = firstInstant(rule, schedule.options, at)
   if (nextAt === undefined) return { kind: 'never' }
+  checkJitter(rule, schedule.options, nextAt)
   const { id, name, kind, target, options, owner, madeBy } = schedule
   const stored = yield* first(
     scheduleRow,
@@ -109,7 +112,8 @@ export function* editSchedule(id: ScheduleId, edit: Edit, by: string): Transitio
   const options = { ...schedule.options, ...edit.options }
   const target = edit.target ?? schedule.target
   const nextAt = instantAfterEdit(schedule, edit, rule, options, at)
-  if (nextAt === undefined) return { kind: 'never' }
+  if (nextAt === undefined || (yield* hasLine(schedule, nextAt))) return { kind: 'never' }
+  checkJitter(rule, options, nextAt)
   // The same edit, whose first answer was lost.
   if (isSame([rule, target, options, nextAt], [schedule.rule, schedule.target, schedule.options, schedule.nextAt]))
     return { kind: 'edited', schedule }
@@ -121,12 +125,32 @@ export function* editSchedule(id: ScheduleId, edit: Edit, by: string): Transitio
         next_fire_at = ${fireAt(id, nextAt, options)}, version = version + 1, failures = 0, updated_at = ${now}
       where id = ${id} returning *`,
   )
+  // What waits for a thread may now go elsewhere, or wake it.
+  yield* run(
+    sql`update occurrences set next_attempt_at = ${AT_ONCE} where schedule_id = ${id} and state = 'due' and waits = 'thread'`,
+  )
   yield* record({
     type: 'schedule.changed',
     ...threadOf(changed),
     data: { scheduleId: id, name: changed.name, by, nextAt },
   })
   return { kind: 'edited', schedule: changed }
+}
+
+/** An instant that was acted on does not come again. */
+function* hasLine({ id, nextAt: known }: Schedule, nextAt: number | null): Transition<boolean> {
+  if (nextAt === null || nextAt === known) return false
+  return (yield* findOccurrence.single(`${id}.${nextAt}` as OccurrenceId)) !== undefined
+}
+
+/** Longer than the distance of two instants, it would put one behind the other. */
+function checkJitter(rule: Rule, { jitterMs }: ScheduleOptions, nextAt: number | null): void {
+  const after = nextAt === null ? undefined : nextAfter(rule, nextAt)
+  if (after === undefined || nextAt === null || jitterMs < after - nextAt) return
+  const [jitter, gap] = [formatDuration(jitterMs), formatDuration(after - nextAt)]
+  throw new HoldfastError('usage/schedule', `a jitter of ${jitter} is too long for instants that are ${gap} apart`, {
+    remedy: `choose one that is shorter than ${gap}`,
+  })
 }
 
 const isSame = (some: unknown, other: unknown) => canonicalJson(some) === canonicalJson(other)

@@ -14,7 +14,7 @@ import { planFiring } from './plan.ts'
 import type { Firing, Plan } from './plan.ts'
 import { findSchedule, jitterOf, scheduleRow } from './schedule.ts'
 import type { Schedule } from './schedule.ts'
-import { OVERLAP, endWhenOver, holdSchedule, settleOccurrence } from './settle.ts'
+import { AT_ONCE, OVERLAP, endWhenOver, holdSchedule, settleOccurrence } from './settle.ts'
 import { takeBack } from './take-back.ts'
 
 const instantRow = row({ at: integer })
@@ -99,7 +99,7 @@ function* daySpent({ id, options }: Schedule): Transition<string | undefined> {
   if (options.dayMicrousd === undefined) return undefined
   const { spent } = yield* one(
     sumRow,
-    sql`select coalesce(sum(case when o.settled_at is null then coalesce(r.cost_microusd, 0) else o.cost_microusd end), 0) as spent
+    sql`select coalesce(sum(o.cost_microusd + case when o.settled_at is null then coalesce(r.cost_microusd, 0) else 0 end), 0) as spent
       from occurrences o left join runs r on r.id = o.run_id
       where o.schedule_id = ${id} and coalesce(o.settled_at, ${now}) > ${now} - 86400000`,
   )
@@ -115,14 +115,16 @@ function* overlap(
 ): Transition<void> {
   const running = before[0]
   // Those that are caught up follow each other: their number has its own limit.
-  if (isFollower) return yield* wait(stored, `the one that was due at ${words(running)} comes first`)
-  if (schedule.options.overlap === 'cancel') return yield* takePlace(schedule, stored, before)
-  if (schedule.options.overlap === 'queue' && !before.some(isQueued))
+  if (isFollower && before.filter(isQueued).length < catchUpLimit(schedule))
+    return yield* wait(stored, `the one that was due at ${words(running)} comes first`)
+  if (schedule.options.overlap === 'cancel' && !isFollower) return yield* takePlace(schedule, stored, before)
+  if (schedule.options.overlap === 'queue' && !isFollower && !before.some(isQueued))
     return yield* wait(stored, `the one that was due at ${words(running)} is still at work`)
   const reason = `${OVERLAP}the one that was due at ${words(running)} is still ${running === undefined || isQueued(running) ? 'waiting' : 'at work'}`
   yield* settleOccurrence(stored, { kind: 'skipped', reason })
 }
 
+const catchUpLimit = ({ options: { misfire } }: Schedule) => (misfire.policy === 'each' ? misfire.limit : 1)
 const isQueued = ({ waits }: Occurrence) => waits === 'overlap'
 const words = (occurrence: Occurrence | undefined) =>
   occurrence === undefined ? 'an earlier instant' : new Date(occurrence.dueAt).toISOString()
@@ -144,7 +146,9 @@ function* wait({ id, scheduleId, dueAt }: Occurrence, reason: string): Transitio
 
 /** Its turn has come: whoever looks next begins it. */
 function* release({ id }: Occurrence): Transition<void> {
-  yield* run(sql`update occurrences set waits = 'overlap', next_attempt_at = ${now} where id = ${id} and state = 'due'`)
+  yield* run(
+    sql`update occurrences set waits = 'overlap', next_attempt_at = ${AT_ONCE} where id = ${id} and state = 'due'`,
+  )
 }
 
 function* attempt(schedule: Schedule, occurrence: Occurrence, ids: FiringIds): Transition<void> {
@@ -174,6 +178,9 @@ function* holdForThread({ id, scheduleId, dueAt }: Occurrence, threadId: string)
   yield* record({ type: 'occurrence.waiting', data: { scheduleId, dueAt, waits: 'thread', reason } })
 }
 
+/** Its time has come; or the clock was set back to before its wait began, and nobody waits for that twice. */
+const HAS_COME = sql`next_attempt_at is not null and (next_attempt_at <= ${now} or next_attempt_at - wait_ms > ${now})`
+
 /** What failed for now, waited for the one before it, or for its thread: its time has come. */
 export function* fireAgain(id: OccurrenceId, ids: FiringIds): Transition<Fired> {
   const known = yield* findOccurrence.single(id)
@@ -182,18 +189,25 @@ export function* fireAgain(id: OccurrenceId, ids: FiringIds): Transition<Fired> 
   const mine = yield* first(
     occurrenceRow,
     sql`update occurrences set next_attempt_at = null
-      where id = ${id} and state = 'due' and next_attempt_at is not null and next_attempt_at <= ${now} returning *`,
+      where id = ${id} and state = 'due' and ${HAS_COME} returning *`,
   )
   if (schedule === undefined || mine === undefined) return { kind: 'lost' }
   const others = (yield* openOccurrences.single(schedule.id)).filter((other) => other.id !== id)
   if (mine.waits === 'overlap' && others.some((other) => !isQueued(other))) return { kind: 'lost' }
-  if (schedule.state === 'ended' || schedule.state === 'removed')
-    yield* settleOccurrence(mine, {
-      kind: 'dropped',
-      reason: `its schedule is over: ${schedule.reason ?? schedule.state}`,
-    })
+  const obstacle = yield* inTheWay(schedule, mine)
+  // Of one that was never begun nothing is lost that anybody must be told.
+  if (obstacle !== undefined)
+    yield* settleOccurrence(mine, { kind: mine.attempts === 0 ? 'skipped' : 'dropped', reason: obstacle })
   else yield* attempt(schedule, mine, ids)
   return { kind: 'fired', occurrences: [id] }
+}
+
+/** Why one that waited is not begun any more. What is under way goes on while its schedule is paused; so does what a person asked for. */
+function* inTheWay(schedule: Schedule, { waits, origin }: Occurrence): Transition<string | undefined> {
+  const { state, reason } = schedule
+  if (state === 'ended' || state === 'removed') return `its schedule is over: ${reason ?? state}`
+  if (state === 'paused' && waits === 'overlap' && origin !== 'run_now') return `paused: ${reason ?? 'by somebody'}`
+  return yield* daySpent(schedule)
 }
 
 /**
@@ -274,8 +288,7 @@ export const dueSchedules = single((limit: number) =>
 export const dueAgain = single((limit: number) =>
   all(
     againRow,
-    sql`select id from occurrences where state = 'due' and next_attempt_at is not null and next_attempt_at <= ${now}
-      order by next_attempt_at limit ${limit}`,
+    sql`select id from occurrences where state = 'due' and ${HAS_COME} order by next_attempt_at limit ${limit}`,
   ),
 )
 

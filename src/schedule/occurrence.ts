@@ -10,7 +10,7 @@ import { all, first, single } from '../store/transition.ts'
  */
 export const OCCURRENCE_MOVES = {
   due: ['dispatched', 'dropped', 'skipped', 'failed'],
-  dispatched: ['succeeded', 'failed', 'dropped', 'due'],
+  dispatched: ['succeeded', 'failed', 'dropped', 'skipped', 'due'],
   succeeded: [],
   failed: [],
   dropped: [],

@@ -42,10 +42,11 @@ function* settlementOf(ended: Run, { scheduleId }: Occurrence): Transition<Settl
   const said = (yield* findSchedule.single(scheduleId))?.options.transient ?? []
   const names = failureNames(ended)
   const reason = `${ended.code ?? 'failed'}: ${ended.error ?? 'for a reason that is not known'}`
-  // The command itself says that it did nothing, or whoever made the schedule does.
-  if (names.some((name) => name === TRY_AGAIN_LATER || said.includes(name)))
+  const isSaid = names.some((name) => said.includes(name))
+  // The command itself says that it did nothing, or whoever made the schedule, who knows it, does.
+  if (names.includes(TRY_AGAIN_LATER) || (isSaid && ended.request.kind === 'command'))
     return { kind: 'failed', reason, transient: true, costMicrousd }
-  const transient = TRANSIENT.some((code) => code === ended.code) && !(yield* hasWritten(ended))
+  const transient = (isSaid || TRANSIENT.some((code) => code === ended.code)) && !(yield* hasWritten(ended))
   return { kind: 'failed', reason, transient, costMicrousd }
 }
 

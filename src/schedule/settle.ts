@@ -37,10 +37,11 @@ export function* settleOccurrence(occurrence: Occurrence, settlement: Settlement
   const schedule = yield* holdSchedule(occurrence.scheduleId)
   if (schedule === undefined) return
   const isOver = schedule.state === 'ended' || schedule.state === 'removed'
-  if (settlement.kind === 'failed' && settlement.transient && !isOver) {
+  const spent = isSpent(schedule, occurrence, settlement)
+  if (settlement.kind === 'failed' && settlement.transient && !isOver && !spent) {
     if (occurrence.attempts <= schedule.options.retry.tries) return yield* tryAgain(schedule, occurrence, settlement)
   }
-  const settled = yield* writeEnd(occurrence, settlement)
+  const settled = yield* writeEnd(occurrence, spent ? withCeiling(settlement) : settlement)
   if (settled === undefined) return
   const told = hasFailed(settled)
     ? yield* tellOwner(schedule, `occurrence:${settled.id}`, wordsOn(schedule, settled))
@@ -50,6 +51,15 @@ export function* settleOccurrence(occurrence: Occurrence, settlement: Settlement
   yield* follow(schedule, settled)
 }
 
+/** Of what this firing may cost nothing is left for another try. */
+function isSpent({ options }: Schedule, { costMicrousd }: Occurrence, settlement: Settlement): boolean {
+  if (options.firingMicrousd === undefined || settlement.kind !== 'failed' || !settlement.transient) return false
+  return costMicrousd + (settlement.costMicrousd ?? 0) >= options.firingMicrousd
+}
+
+const withCeiling = (settlement: Settlement): Settlement =>
+  'reason' in settlement ? { ...settlement, reason: `${settlement.reason}; what it may cost is spent` } : settlement
+
 function* tryAgain(
   { options, name }: Schedule,
   occurrence: Occurrence,
@@ -58,7 +68,7 @@ function* tryAgain(
   const waitMs = waitBefore(options.retry, occurrence)
   const again = yield* first(
     occurrenceRow,
-    sql`update occurrences set state = 'due', waits = 'retry', error = ${error}, next_attempt_at = ${now} + ${waitMs},
+    sql`update occurrences set state = 'due', waits = 'retry', error = ${error}, next_attempt_at = ${now} + ${waitMs}, wait_ms = ${waitMs},
         run_id = null, message_id = null, cost_microusd = cost_microusd + ${costMicrousd}
       where id = ${occurrence.id} and state in (${literals(OPEN_OCCURRENCES)}) and attempts = ${occurrence.attempts} returning *`,
   )
@@ -79,7 +89,7 @@ function* writeEnd(occurrence: Occurrence, settlement: Settlement): Transition<O
   return yield* first(
     occurrenceRow,
     sql`update occurrences set state = ${state}, reason = ${reason}, error = ${settlement.kind === 'failed' ? settlement.reason : occurrence.error},
-        waits = null, next_attempt_at = null, settled_at = ${now}, cost_microusd = cost_microusd + ${cost}
+        waits = null, next_attempt_at = null, wait_ms = null, settled_at = ${now}, cost_microusd = cost_microusd + ${cost}
       where id = ${occurrence.id} and state in (${literals(OPEN_OCCURRENCES)}) returning *`,
   )
 }
@@ -111,8 +121,13 @@ const briefly = ({ scheduleId, dueAt, state, reason, attempts, origin }: Occurre
 })
 
 /** One that gave way to the next is nobody's failure. */
-const hasFailed = ({ state, reason }: Occurrence) =>
-  (state === 'failed' || state === 'dropped') && reason?.startsWith(OVERLAP) !== true
+const hasFailed = (occurrence: Occurrence) =>
+  (occurrence.state === 'failed' || occurrence.state === 'dropped') && !gaveWay(occurrence)
+
+const gaveWay = ({ reason }: Occurrence) => reason?.startsWith(OVERLAP) === true
+
+/** Whose turn has come: no clock that is set back makes it wait. */
+export const AT_ONCE = 0
 
 /** How the reasons of those begin that met another one of their schedule. */
 export const OVERLAP = 'overlap: '
@@ -122,12 +137,12 @@ function* follow(schedule: Schedule, settled: Occurrence): Transition<void> {
   if (failures !== schedule.failures)
     yield* run(sql`update schedules set failures = ${failures} where id = ${schedule.id}`)
   // Whoever waits for this one is next.
-  yield* run(sql`update occurrences set next_attempt_at = ${now} where state = 'due' and waits = 'overlap' and id = (
+  yield* run(sql`update occurrences set next_attempt_at = ${AT_ONCE} where state = 'due' and waits = 'overlap' and id = (
     select id from occurrences where schedule_id = ${schedule.id} and state = 'due' and waits = 'overlap' order by due_at, id limit 1)`)
   const { state, options } = schedule
   if (state === 'ended' || state === 'removed') return
   // A firing by hand is none of its own: the regular one is still to come.
-  if (options.deleteAfterRun && settled.state !== 'skipped' && settled.origin !== 'run_now')
+  if (options.deleteAfterRun && settled.state !== 'skipped' && settled.origin !== 'run_now' && !gaveWay(settled))
     return void (yield* endSchedule(schedule, 'removed', `it was to be deleted after its run: ${settled.state}`))
   if (schedule.nextAt === null) return yield* endWhenOver(schedule, settled)
   if (state !== 'active' || options.pauseAfter === 0 || failures < options.pauseAfter) return
@@ -212,7 +227,7 @@ export function* settleByMessage(messageId: string, settlement: Settlement): Tra
 
 /** A stopped thread goes on: what came due meanwhile does too. */
 export function* releaseHeld(threadId: ThreadId): Transition<void> {
-  yield* run(sql`update occurrences set next_attempt_at = ${now}
+  yield* run(sql`update occurrences set next_attempt_at = ${AT_ONCE}
     where thread_id = ${threadId} and state = 'due' and waits = 'thread' and next_attempt_at is null`)
 }
 
@@ -222,6 +237,16 @@ const liveSchedulesOf = single((threadId: ThreadId) =>
     sql`select * from schedules where target_thread = ${threadId} and state in (${literals(LIVE_SCHEDULES)}) order by id`,
   ),
 )
+
+/** A session begins anew on its thread: what was scheduled for that is still to come. */
+export function* followGeneration(threadId: ThreadId, generation: number): Transition<void> {
+  for (const { id } of yield* liveSchedulesOf.single(threadId)) {
+    const schedule = yield* holdSchedule(id)
+    if (schedule?.target.kind !== 'message') continue
+    const target = JSON.stringify({ ...schedule.target, generation })
+    yield* run(sql`update schedules set target = ${target}, version = version + 1 where id = ${id}`)
+  }
+}
 
 export function* holdSchedulesOf(threadId: ThreadId): Transition<void> {
   for (const { id } of yield* liveSchedulesOf.single(threadId)) yield* holdSchedule(id)

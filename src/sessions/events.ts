@@ -9,6 +9,7 @@ import type { Outcome } from '../runs/finish.ts'
 import { beginObserved, goOnObserved, parkObserved } from '../runs/observed.ts'
 import { findRun } from '../runs/run.ts'
 import type { FailureCode, Usage } from '../runs/run.ts'
+import { followGeneration } from '../schedule/settle.ts'
 import { integer, nullable, row, text } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
 import { first, one, run } from '../store/transition.ts'
@@ -149,6 +150,7 @@ function* renewGeneration(threadId: ThreadId): Transition<number> {
   yield* run(
     sql`update messages set generation = ${generation} where thread_id = ${threadId} and state in ('pending', 'leased')`,
   )
+  yield* followGeneration(threadId, generation)
   return generation
 }
 

@@ -36,7 +36,12 @@ export function* buryMessage(message: Message, reason: DeadReason, because?: str
   const { id, threadId, fromThread, kind } = dead
   yield* record({ type: 'message.dead', threadId, data: { messageId: id, kind, reason, from: fromThread } })
   if (kind === 'followup')
-    yield* settleByMessage(id, { kind: 'dropped', reason: because ?? `its message was not delivered: ${reason}` })
+    yield* settleByMessage(
+      id,
+      because === undefined
+        ? { kind: 'dropped', reason: `its message was not delivered: ${reason}` }
+        : { kind: 'skipped', reason: because },
+    )
   if (reason !== 'no-notify' && reason !== 'withdrawn' && kind !== 'notice') yield* noticeSender(dead, reason)
   return dead
 }

@@ -47,13 +47,13 @@ describe.each(engines)('schedules and what they meet, on $name', (engine) => {
     await world.pass(MINUTE)
     await world.pass(MINUTE)
     expect(await world.lines(id)).toMatchObject([
-      { state: 'dropped', reason: expect.stringContaining('takes its place') },
+      { state: 'skipped', reason: expect.stringContaining('takes its place') },
       { state: 'dispatched' },
     ])
     expect(await notices(world, owner)).toEqual([])
     expect((await world.reread(id)).state).toBe('active')
     await world.work()
-    expect(await world.states(id)).toEqual(['dropped', 'succeeded'])
+    expect(await world.states(id)).toEqual(['skipped', 'succeeded'])
     await assertInvariants(world.store)
   })
 
@@ -280,7 +280,7 @@ describe.each(engines)('schedules and what they meet, on $name', (engine) => {
     ]
     await world.pass(MINUTE)
     for (const { id } of [waits, works]) await world.store.apply(removeSchedule, id, 'ada', true)
-    expect([await world.states(waits.id), await world.states(works.id)]).toEqual([['dropped'], ['failed']])
+    expect([await world.states(waits.id), await world.states(works.id)]).toEqual([['skipped'], ['failed']])
     expect((await world.store.read(messagesOf, world.thread)).map(({ state }) => state)).toEqual(['dead'])
     await assertInvariants(world.store)
   })

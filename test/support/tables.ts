@@ -25,6 +25,7 @@ export const TABLES: readonly string[] = [
   'mcp_tools',
   'schedules',
   'occurrences',
+  'agents_seen',
   'tokens',
   'acts',
 ]

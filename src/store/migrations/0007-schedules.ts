@@ -5,11 +5,14 @@ export const schedules: Migration = {
   number: 7,
   name: 'schedules',
   statements: (d: Dialect) => [
-    // Which agents a worker can be, as JSON: a schedule for an agent that nobody has is not dispatched.
-    `alter table workers add column agents text`,
-
-    `create index workers_living on workers (started_at) where stopped_at is null`,
-    `create index workers_daemons on workers (host, home, started_at) where kind = 'daemon'`,
+    // Which agents there are, by what workers said of themselves: a schedule for one that nobody has is not dispatched.
+    `create table agents_seen (
+      agent text not null,
+      host text not null,
+      home text not null,
+      seen_at ${d.integer} not null,
+      primary key (agent, host, home)
+    )${d.tableEnd}`,
 
     // `next_at`: the next due instant by the rule. `next_fire_at`: that and its jitter, when it is acted on.
     `create table schedules (
@@ -59,6 +62,7 @@ export const schedules: Migration = {
       error text,
       attempts ${d.integer} not null default 0,
       next_attempt_at ${d.integer},
+      wait_ms ${d.integer},
       late_ms ${d.integer} not null default 0,
       instants ${d.integer} not null default 1,
       last_at ${d.integer},
