@@ -106,6 +106,7 @@ describe.each(engines)('$name', (engine) => {
     const connection = { listing: () => Promise.resolve(offers.listed) }
     const servers = {
       definition: () => ({ ...rules, idempotent: ['pay'] }),
+      whichOne: () => 'the bank',
       use: (_server: string, _user: string, _signal: AbortSignal, work: (with_: typeof connection) => unknown) =>
         work(connection),
     } as unknown as McpServers
