@@ -238,6 +238,6 @@ test('notifications: what is posted and what the desktop is given', async () => 
   expect(got.length).toBeGreaterThan(100)
   expect(got.join('')).toContain('evil\\\\u{1b}')
   // A link leads to the matter itself.
-  expect(got.join('')).toContain(`http://127.0.0.1:1/approvals/${made.approvals[0]}`)
+  expect(got.join('')).toContain(`http://127.0.0.1:1/approvals/${made.approvals[3]}`)
   for (const text of [...got, ...warned]) expect(rawIn(text)).toBeUndefined()
 })
