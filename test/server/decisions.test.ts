@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import { findApproval, pendingApprovals } from '../../src/actions/approval.ts'
 import { openDoubts } from '../../src/actions/doubt.ts'
+import { thisPlace } from '../../src/processes/identity.ts'
 import { engines } from '../support/engines.ts'
 import { Stage } from '../support/stage.ts'
 import { reread } from '../support/world.ts'
@@ -69,6 +70,15 @@ describe.each(engines)('decisions over HTTP on $name', (engine) => {
     expect(doubt).toMatchObject({ input: { entry: 'c' }, seen: 'the connection was cut' })
     const resolve = (body: unknown) => post(`${api}/doubts/${doubt!.id}`, body)
     expect((await resolve({ resolution: 'perhaps' })).status).toBe(400)
+    for (const wrong of [
+      { resolution: 'happened', deadHost: 'elsewhere' },
+      { resolution: 'run-again', deadHost: thisPlace().host },
+    ])
+      expect(await resolve(wrong)).toMatchObject({ status: 400, body: { error: { code: 'usage/resolve' } } })
+    expect(await resolve({ resolution: 'run-again', deadHost: 'elsewhere' })).toMatchObject({
+      status: 409,
+      body: { error: { code: 'doubts/other-hosts' } },
+    })
     const happened = { resolution: 'happened', result: { number: 7 }, why: 'I looked', by: 'Ann' }
     expect(await resolve(happened)).toMatchObject({
       status: 200,
