@@ -68,7 +68,7 @@ describe.each(engines)('schedules over HTTP on $name', (engine) => {
     const [five, three, one, four, two] = ids
     const listed = await paged((after) => api.call('schedules.list', from(after)))
     expect(listed.slice(0, 3)).toEqual([one, three, five])
-    expect(listed.slice(3).toSorted()).toEqual([two, four].toSorted())
+    expect(new Set(listed.slice(3))).toEqual(new Set([two, four]))
     const fired: string[] = []
     for (const key of ['a', 'b', 'c', 'd', 'e'])
       fired.push((await api.call('schedules.run-now', { schedule: 'h1', key })).id)
