@@ -58,6 +58,15 @@ async function both() {
   return { here, there, same, local, url }
 }
 
+const SCHEDULE_MISTAKES = [
+  ['schedule', 'show', 'nothing'],
+  ['schedule', 'add', 'nightly', '--every', '1h', '--agent', 'clerk', 'again'],
+  ['schedule', 'add', 'other', '--agent', 'clerk', 'never'],
+  ['schedule', 'add', 'other', '--in', '1h', '--agent', 'nobody', 'hello'],
+  ['schedule', 'edit', 'nightly'],
+  ['followup', 'cancel', 'nightly'],
+]
+
 test('a daemon elsewhere is asked the same and answers the same, for people and for programs', async () => {
   const { here, there, same } = await both()
   const sent = JSON.parse((await there('--json', 'send', '--agent', 'clerk', 'go')).stdout) as {
@@ -119,12 +128,7 @@ test('a daemon elsewhere is asked the same and answers the same, for people and 
     ['inbox', 'ack', 'dlv_nothing'],
     ['policy', 'explain', '--agent', 'nobody', '--tool', 'note'],
     ['send', threadId, ' '],
-    ['schedule', 'show', 'nothing'],
-    ['schedule', 'add', 'nightly', '--every', '1h', '--agent', 'clerk', 'again'],
-    ['schedule', 'add', 'other', '--agent', 'clerk', 'never'],
-    ['schedule', 'add', 'other', '--in', '1h', '--agent', 'nobody', 'hello'],
-    ['schedule', 'edit', 'nightly'],
-    ['followup', 'cancel', 'nightly'],
+    ...SCHEDULE_MISTAKES,
   ]
   for (const args of looks) await same('--json', ...args)
   for (const args of looks) await same(...args)
