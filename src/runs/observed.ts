@@ -53,7 +53,8 @@ export function* parkObserved(runId: RunId): Transition<boolean> {
         and exists (select 1 from actions a where a.run_id = runs.id and a.mark = 'deferred' and a.state <> 'withdrawn')
       returning *`,
   )
-  if (parked === undefined) return false
+  // That it ended may be heard twice.
+  if (parked === undefined) return (yield* findRun.single(runId))?.state === 'parked'
   yield* record({ type: 'run.parked', threadId: parked.threadId, runId, data: { waitsFor: parked.parkedFor ?? '' } })
   return true
 }

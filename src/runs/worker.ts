@@ -79,14 +79,14 @@ const AGENT_SEEN_MS = 30 * 86_400_000
 
 /** A daemon has what it says and nothing else any more; a program that is up for a while adds to that. */
 function* seeAgents({ kind, home, identity: { host }, agents = [] }: NewWorker): Transition<void> {
-  const mine = sql`host = ${host} and home = ${home}`
+  const mine = sql`host = ${host} and home = ${home} and kind = ${kind}`
   if (kind === 'daemon')
     yield* run(
       sql`delete from agents_seen where ${mine} ${agents.length === 0 ? sql`` : sql`and agent not in (${literals(agents)})`}`,
     )
   for (const agent of agents)
-    yield* run(sql`insert into agents_seen (agent, host, home, seen_at) values (${agent}, ${host}, ${home}, ${now})
-      on conflict (agent, host, home) do update set seen_at = excluded.seen_at`)
+    yield* run(sql`insert into agents_seen (agent, host, home, kind, seen_at) values (${agent}, ${host}, ${home}, ${kind}, ${now})
+      on conflict (agent, host, home, kind) do update set seen_at = excluded.seen_at`)
 }
 
 const agentRow = row({ agent: text() })
@@ -97,7 +97,7 @@ export const knownAgents = single((only?: string) =>
     agentRow,
     sql`select distinct s.agent from agents_seen s where ${only === undefined ? sql`1 = 1` : sql`s.agent = ${only}`}
       and (s.seen_at > ${now} - ${AGENT_SEEN_MS}
-        or exists (select 1 from workers w where w.host = s.host and w.home = s.home and w.stopped_at is null)) order by s.agent`,
+        or exists (select 1 from workers w where w.host = s.host and w.home = s.home and w.kind = s.kind and w.stopped_at is null)) order by s.agent`,
   ),
 )
 

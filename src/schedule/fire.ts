@@ -203,10 +203,10 @@ export function* fireAgain(id: OccurrenceId, ids: FiringIds): Transition<Fired> 
 }
 
 /** Why one that waited is not begun any more. What is under way goes on while its schedule is paused; so does what a person asked for. */
-function* inTheWay(schedule: Schedule, { waits, origin }: Occurrence): Transition<string | undefined> {
+function* inTheWay(schedule: Schedule, { attempts, origin }: Occurrence): Transition<string | undefined> {
   const { state, reason } = schedule
   if (state === 'ended' || state === 'removed') return `its schedule is over: ${reason ?? state}`
-  if (state === 'paused' && waits === 'overlap' && origin !== 'run_now') return `paused: ${reason ?? 'by somebody'}`
+  if (state === 'paused' && attempts === 0 && origin !== 'run_now') return `paused: ${reason ?? 'by somebody'}`
   return yield* daySpent(schedule)
 }
 

@@ -55,8 +55,8 @@ export function planFiring(schedule: Schedule, now: number): Plan {
 
 /** All from `first` up to what is kept, or all of them. */
 function passOver({ rule }: Schedule, first: number, end: number, kept: number | undefined): PassedOver {
-  const instants = countInstants(rule, first, end) - (kept === undefined ? 0 : 1)
   const to = kept === undefined ? end : (lastInstants(rule, first, kept - 1, 1).at(-1) ?? first)
+  const instants = countInstants(rule, first, to)
   const reason =
     kept === undefined
       ? 'missed: nobody was there to act on it in time'

@@ -2,6 +2,7 @@ import type { Run } from '../runs/run.ts'
 import type { Occurrence } from './occurrence.ts'
 import type { Rule } from './rule.ts'
 import type { Schedule, ScheduleOptions, Target } from './schedule.ts'
+import { AT_ONCE } from './settle.ts'
 
 const iso = (instant: number) => new Date(instant).toISOString()
 
@@ -91,7 +92,8 @@ export function viewOccurrence(occurrence: Occurrence, run?: Run) {
     ...(instants > 1 ? { instants, ...optionalInstant('lastAt', occurrence.lastAt) } : {}),
     ...optional('waits', occurrence.waits),
     ...optional('error', occurrence.error),
-    ...optionalInstant('nextAttemptAt', occurrence.nextAttemptAt),
+    // One whose turn has come has no time of its own.
+    ...optionalInstant('nextAttemptAt', occurrence.nextAttemptAt === AT_ONCE ? null : occurrence.nextAttemptAt),
     ...optional('threadId', occurrence.threadId),
     ...optional('messageId', occurrence.messageId),
     ...(isOpen ? { ...optional('runState', run?.state), ...optional('runParkedFor', run?.parkedFor) } : {}),

@@ -10,8 +10,9 @@ export const schedules: Migration = {
       agent text not null,
       host text not null,
       home text not null,
+      kind text not null,
       seen_at ${d.integer} not null,
-      primary key (agent, host, home)
+      primary key (agent, host, home, kind)
     )${d.tableEnd}`,
 
     // `next_at`: the next due instant by the rule. `next_fire_at`: that and its jitter, when it is acted on.
