@@ -77,9 +77,12 @@ export function* resumeDecided(runId: RunId): Transition<void> {
     sql`select id from runs where id = ${runId} and state = 'parked' and parked_for = ${DECISION} and kind <> 'observed'`,
   )
   if (waiting !== undefined) return void (yield* resumeRun(waiting.id))
-  yield* run(sql`update runs set parked_for = ${ITS_CLIENT} where id = ${runId} and state = 'parked' and kind = 'observed'
-    and parked_for = ${DECISION}
-    and not exists (select 1 from actions a where a.run_id = runs.id and a.state = 'waiting')`)
+  yield* first(
+    threadRunRow,
+    sql`update runs set parked_for = ${ITS_CLIENT} where id = ${runId} and state = 'parked' and kind = 'observed'
+      and parked_for = ${DECISION}
+      and not exists (select 1 from actions a where a.run_id = runs.id and a.state = 'waiting') returning id`,
+  )
 }
 
 export function* holdThread(threadId: ThreadId): Transition<void> {

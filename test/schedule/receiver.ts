@@ -55,10 +55,5 @@ export class Receiver {
   }
 }
 
-/** An address where nobody listens. */
-export async function nobody(): Promise<string> {
-  const receiver = await Receiver.open()
-  const url = receiver.url('/')
-  await receiver.close()
-  return url
-}
+/** An address where nobody listens. Below those that the system gives away: a port that was just free is soon somebody's. */
+export const nobody = (): string => 'http://127.0.0.1:2/'

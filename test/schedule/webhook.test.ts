@@ -123,7 +123,7 @@ describe.each(engines)('webhooks on $name', (engine) => {
     expect([first!.headers['x-holdfast-attempt'], second!.headers['x-holdfast-attempt']]).toEqual(['1', '2'])
     for (const [url, words] of [
       [receiver.url('/429'), 'status 429'],
-      [await nobody(), 'ECONNREFUSED'],
+      [nobody(), 'ECONNREFUSED'],
     ] as const) {
       const { id } = await world.add({ rule: { kind: 'in', delayMs: MINUTE }, target: { kind: 'webhook', url } })
       await world.pass(MINUTE)

@@ -56,7 +56,7 @@ describe.each(engines)('on $engine', ({ engine }) => {
       await call(place, receiver.url('/200')),
       await call(place, receiver.url('/500/204')),
       await call(place, receiver.url('/404')),
-      await call(place, await nobody()),
+      await call(place, nobody()),
     ]
     expect(await settled(place, up)).toMatchObject({ state: 'succeeded', attempts: 1 })
     expect(await settled(place, busy)).toMatchObject({ state: 'succeeded', attempts: 2 })
