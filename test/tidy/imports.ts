@@ -46,7 +46,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Doors: no rules of their own, and no SQL (below).
   server: ['base', 'store', ...NOUNS, 'runtime.ts', 'hooks'],
   hooks: ['base', 'store', ...NOUNS, 'processes', 'runtime.ts'],
-  mcp: ['base', 'store', ...NOUNS, 'runtime.ts'],
+  // The tools for schedules are those that an agent of ours has.
+  mcp: ['base', 'store', ...NOUNS, 'loop', 'tools', 'runtime.ts'],
   cli: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'workers', 'config', 'runtime.ts', 'server', 'hooks', 'mcp'],
 
   testing: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'runtime.ts'],
@@ -70,6 +71,10 @@ export const ONLY_FOR: readonly { readonly what: string; readonly by: readonly s
   { what: 'hono', by: ['src/server/'] },
   { what: 'hono/', by: ['src/server/'] },
   { what: '@hono/node-server', by: ['src/server/'] },
+  // Loaded by the command `mcp` alone.
+  { what: '@modelcontextprotocol/server', by: ['src/mcp/serve.ts'] },
+  { what: '@modelcontextprotocol/server/', by: ['src/mcp/serve.ts'] },
+  { what: 'src/mcp/serve.ts', by: ['src/cli/mcp.ts'] },
 ]
 
 const isTest = (path: string) => path.endsWith('.test.ts')
