@@ -36,6 +36,7 @@ export default defineConfig({
       withPage(suite('server', ['test/server/**/*.test.ts'], 120_000)),
       withPage(suite('dashboard', ['test/dashboard/**/*.test.ts'], 120_000)),
       suite('hooks', ['test/hooks/**/*.test.ts'], 300_000),
+      suite('mcp', ['test/mcp/**/*.test.ts'], 120_000),
       suite('schedule', ['test/schedule/**/*.test.ts'], 120_000),
       suite('inbox', ['test/inbox/**/*.test.ts'], 120_000),
       suite('migration', ['test/migration/**/*.test.ts']),

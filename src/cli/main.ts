@@ -12,6 +12,7 @@ import { addFollowups } from './followup.ts'
 import { addHook } from './hook.ts'
 import { addHooks } from './hooks.ts'
 import { addInbox } from './inbox.ts'
+import { addMcp } from './mcp.ts'
 import { addMcpTools } from './mcp-tools.ts'
 import { jsonText, visible } from './output.ts'
 import { addPolicy } from './policy.ts'
@@ -60,6 +61,7 @@ export function makeProgram(setExit: SetExit): Command {
     addStatus,
     addDoctor,
     addDemo,
+    addMcp,
     addMcpTools,
     addHooks,
     addHook,

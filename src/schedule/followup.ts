@@ -36,10 +36,11 @@ export type AddedFollowup =
 /** Stores a follow-up. A second one of the same run takes the place of the first, while that has not come due. */
 export function* addFollowup(followup: NewFollowup): Transition<AddedFollowup> {
   const { id, threadId, owner } = followup
-  const known = yield* findSchedule.single(id)
-  if (known !== undefined) return addedWith(known, yield* replacedBy(known))
   // Held: of two that count at the same time one sees the other. In one order, whoever asks for whom.
   for (const held of [...new Set([threadId, owner?.threadId ?? threadId])].toSorted()) yield* holdThread(held)
+  // Looked up after that: the same one, asked for twice at once, would take its own place and be gone.
+  const known = yield* findSchedule.single(id)
+  if (known !== undefined) return addedWith(known, yield* replacedBy(known))
   const thread = yield* findThread.single(threadId)
   if (thread === undefined || thread.state === 'removed') return { kind: 'unknown-thread' }
   const earlier = owner?.runId === undefined ? undefined : yield* pendingOf(owner.threadId, owner.runId)

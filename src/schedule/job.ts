@@ -37,10 +37,10 @@ export type AddedJob =
 export function* addJob(job: NewJob): Transition<AddedJob> {
   const { id, name, rule, options, owner, madeBy } = job
   const { threadId } = owner
+  // Held: of two that count at the same time one sees the other, also if both are the same request.
+  yield* holding(`thread:${threadId}`, run(sql`update threads set agent = agent where id = ${threadId}`))
   const known = yield* first(scheduleRow, sql`select * from schedules where id = ${id}`)
   if (known !== undefined) return { kind: 'existing', schedule: known }
-  // Held: of two that count at the same time one sees the other.
-  yield* holding(`thread:${threadId}`, run(sql`update threads set agent = agent where id = ${threadId}`))
   const thread = yield* findThread.single(threadId)
   if (thread === undefined || thread.state === 'removed') return { kind: 'unknown-thread' }
   const refused = (yield* isPast(rule)) ?? (yield* limitReached(job))

@@ -48,7 +48,8 @@ test('the end of a run is written in one place, and only with the state it ends 
   const finish = sources.find(({ path }) => path === 'src/runs/finish.ts')!
   const held = Array.from(finish.text.matchAll(/(?:writeEnd\(\s*|const holds = )sql`([^`]*)`/g), (match) => match[1]!)
   expect(held).toHaveLength(4)
-  for (const condition of held) expect(condition).toMatch(/^id = .* and state (= 'running'|in \('(queued|running)', 'parked'\))$/)
+  for (const condition of held)
+    expect(condition).toMatch(/^id = .* and state (= 'running'|in \('(queued|running)', 'parked'\))$/)
 })
 
 /** The state that a statement sets: a literal, or `${…}` for one that is not known from the text. */

@@ -4,6 +4,7 @@ import { actionsOfRun } from '../../src/actions/action.ts'
 import type { Leave, ObservedCall } from '../../src/actions/observed.ts'
 import type { ActionId } from '../../src/base/ids.ts'
 import { LIMITS } from '../../src/base/limits.ts'
+import { askPerson } from '../../src/mcp/ask-person.ts'
 import { sessionEnded, sessionStarted, turnBegun, turnStopped } from '../../src/sessions/events.ts'
 import type { Heard } from '../../src/sessions/events.ts'
 import { leaveAsked, leaveWithdrawn, toolEnded } from '../../src/sessions/permission.ts'
@@ -57,6 +58,15 @@ async function resumed(world: World, kind: 'approve' | 'deny'): Promise<void> {
   await world.store.apply(sessionStarted, back, 'resume')
 }
 
+const question = { ...call('e1'), callId: 'mcp-1', tool: 'ask_approval' }
+
+/** Where its client is at, which asks a person through our server. */
+async function placeOf(world: World) {
+  await inTurn(world)
+  const session = await world.store.read(findSession, 'claude:asking')
+  return { runId: session!.runId!, threadId: session!.threadId, generation: 1, agent: 'claude' }
+}
+
 /** Of command-line agents that ask for leave. */
 export const PERMISSION_SCENARIOS: readonly Scenario[] = [
   scenario({ leaveAsked }, 'for the first time', async (world) => {
@@ -106,6 +116,21 @@ export const PERMISSION_SCENARIOS: readonly Scenario[] = [
   scenario({ toolEnded }, 'of a call that was answered in the client', async (world) => {
     return [heard, { digest: await asking(world, 'held'), callId: 'c1' }]
   }),
+  scenario({ askPerson }, 'for the first time', async (world) => [await placeOf(world), question, leave('held')]),
+  ...(['approve', 'deny'] as const).map((kind) =>
+    scenario({ askPerson }, `once more, after a person said ${kind}`, async (world) => {
+      const place = await placeOf(world)
+      await world.store.apply(askPerson, place, question, leave('held'))
+      const [action] = await world.store.read(actionsOfRun, place.runId)
+      await world.store.apply(decideApproval, approvalOf(ACTION), {
+        kind,
+        digest: action!.digest!,
+        by: 'ann',
+        via: 'test',
+      })
+      return [place, question, leave('held')]
+    }),
+  ),
   scenario({ leaveWithdrawn }, 'of a dialog that nobody answered', async (world) => {
     await asking(world, 'held')
     return [ACTION]

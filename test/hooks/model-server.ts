@@ -20,6 +20,7 @@ interface AskedBody {
 export type Reply =
   | { readonly text: string }
   | { readonly bash: string }
+  | { readonly tool: string; readonly input: object }
   /** The connection stays open and nothing comes. */
   | { readonly silence: true }
   | { readonly status: number; readonly error: string }
@@ -76,20 +77,27 @@ function stream(response: ServerResponse, reply: Reply, number: number): void {
   response.end()
 }
 
-function eventsOf(reply: { readonly text: string } | { readonly bash: string }, number: number) {
+type Said = Extract<Reply, { readonly text: string } | { readonly bash: string } | { readonly tool: string }>
+
+function callOf(reply: Said): { readonly name: string; readonly input: object } | undefined {
+  if ('tool' in reply) return { name: reply.tool, input: reply.input }
+  if ('text' in reply) return undefined
+  return { name: 'Bash', input: { command: reply.bash, description: 'a step', timeout: 100_000 } }
+}
+
+function eventsOf(reply: Said, number: number) {
   const id = `msg_${number}`
   const usage = { input_tokens: 100, output_tokens: 20, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 }
   const message = { id, type: 'message', role: 'assistant', model: 'claude-sonnet-4-5', content: [], stop_reason: null }
-  const isTool = 'bash' in reply
-  const block = isTool
-    ? { type: 'tool_use', id: `toolu_${number}`, name: 'Bash', input: {} }
-    : { type: 'text', text: '' }
-  const delta = isTool
-    ? {
-        type: 'input_json_delta',
-        partial_json: JSON.stringify({ command: reply.bash, description: 'a step', timeout: 100_000 }),
-      }
-    : { type: 'text_delta', text: reply.text }
+  const call = callOf(reply)
+  const block =
+    call === undefined
+      ? { type: 'text', text: '' }
+      : { type: 'tool_use', id: `toolu_${number}`, name: call.name, input: {} }
+  const delta =
+    call === undefined
+      ? { type: 'text_delta', text: 'text' in reply ? reply.text : '' }
+      : { type: 'input_json_delta', partial_json: JSON.stringify(call.input) }
   return [
     { type: 'message_start', message: { ...message, stop_sequence: null, usage } },
     { type: 'content_block_start', index: 0, content_block: block },
@@ -97,7 +105,7 @@ function eventsOf(reply: { readonly text: string } | { readonly bash: string }, 
     { type: 'content_block_stop', index: 0 },
     {
       type: 'message_delta',
-      delta: { stop_reason: isTool ? 'tool_use' : 'end_turn', stop_sequence: null },
+      delta: { stop_reason: call === undefined ? 'end_turn' : 'tool_use', stop_sequence: null },
       usage: { output_tokens: 20 },
     },
     { type: 'message_stop' },

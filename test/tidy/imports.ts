@@ -52,7 +52,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Doors: no rules of their own, and no SQL (below).
   server: ['base', 'store', ...NOUNS, 'runtime.ts', 'hooks', 'api', 'control'],
   hooks: ['base', 'store', ...NOUNS, 'processes', 'runtime.ts'],
-  mcp: ['base', 'store', ...NOUNS, 'runtime.ts'],
+  // The tools for schedules are those that an agent of ours has.
+  mcp: ['base', 'store', ...NOUNS, 'loop', 'tools', 'runtime.ts'],
   cli: [
     'base',
     'store',
@@ -92,6 +93,10 @@ export const ONLY_FOR: readonly { readonly what: string; readonly by: readonly s
   { what: '@hono/node-server', by: ['src/server/'] },
   // Loading it takes longer than most commands: the schemas of the API are for the daemon alone.
   { what: 'zod', by: ['src/api/shapes/', 'src/api/routes.ts', 'src/server/'] },
+  // Loaded by the command `mcp` alone.
+  { what: '@modelcontextprotocol/server', by: ['src/mcp/serve.ts'] },
+  { what: '@modelcontextprotocol/server/', by: ['src/mcp/serve.ts'] },
+  { what: 'src/mcp/serve.ts', by: ['src/cli/mcp.ts'] },
 ]
 
 const isTest = (path: string) => path.endsWith('.test.ts')
