@@ -1,4 +1,5 @@
 import { formatDuration } from '../base/duration.ts'
+import { LIMITS } from '../base/limits.ts'
 import { fromNow, rounded, shownTime } from '../schedule/words.ts'
 import type { Answer } from '../api/routes.ts'
 import type { Operator } from './context.ts'
@@ -88,7 +89,9 @@ export function remarksOn(occurrence: OccurrenceView, zone: string): string {
   const { reason, error, attempts, lateMs, origin, instants = 1, lastAt, nextAttemptAt, waits, runId, by } = occurrence
   const shown = (at: string) => shownTime(Date.parse(at), zone)
   return [
-    instants > 1 ? `${instants} instants${lastAt === undefined ? '' : ` until ${shown(lastAt)}`}` : '',
+    instants > 1
+      ? `${instants === LIMITS.instantsCounted ? `${instants} or more` : instants} instants${lastAt === undefined ? '' : ` until ${shown(lastAt)}`}`
+      : '',
     origin === 'run_now' ? `by hand${by === undefined ? '' : ` (${by})`}` : '',
     lateMs >= LATE_MS ? `${rounded(lateMs)} late` : '',
     attempts > 1 ? `${attempts} attempts` : '',

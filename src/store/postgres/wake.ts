@@ -80,12 +80,14 @@ export class Wake {
     if (connect === undefined || this.#ear !== undefined) return
     try {
       const ear = await connect()
-      if (this.#listeners.size === 0) return await ear.end()
+      if (this.#listeners.size === 0 || this.#closed) return await ear.end()
       this.#ear = ear
       ear.on('notification', () => this.#tell())
       ear.on('error', () => this.#deaf(ear))
       ear.on('end', () => this.#deaf(ear))
       await ear.query(`listen ${channel}`)
+      // Closed, or given up, while the server answered.
+      if (this.#ear !== ear) return
       this.#hearing = true
       this.#checkedAt = this.#ports.clock.monotonicMs()
       this.#tell()
@@ -122,6 +124,7 @@ export class Wake {
   }
 
   #tell(): void {
+    if (this.#closed) return
     for (const listener of this.#listeners) listener()
   }
 }
