@@ -138,7 +138,12 @@ test.skipIf(CLAUDE === undefined || !hasTmux())(
     await terminal.type('pay it again')
     const second = await theMatter(conductor)
     await terminal.shows('Do you want to proceed?')
-    await terminal.press('Enter')
+    // A dialog that has just come up does not listen to keys at once: a person presses again.
+    await until('the dialog is answered', async () => {
+      if (!(await terminal.screen()).includes('Do you want to proceed?')) return true
+      await terminal.press('Enter')
+      return undefined
+    })
     await terminal.shows('I have my answer.')
     expect(linesOf(ledger)).toEqual(['paid', 'paid'])
     const withdrawn = await until('it is withdrawn', async () => {
