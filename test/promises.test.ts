@@ -46,6 +46,7 @@ test('a due promise without proof, an unknown one and one that is not due yet ar
   })
 })
 
+// The text below is what the reader of titles is tried on: in it `skip` and `todo` switch nothing off.
 test('titles are read from every form of a test, and from nothing that is switched off', () => {
   const found = example(`
     test('one', run); it(\`two \${x}\`, run); test.each(cases)('three', run); describe.for(x)('four', () => {

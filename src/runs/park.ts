@@ -5,6 +5,7 @@ import { row, text } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
 import { all, first, holding, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
+import { holdThread } from '../threads/thread.ts'
 import { endAttempt } from './attempt.ts'
 import type { AttemptRef } from './attempt.ts'
 import { findRun, runRow } from './run.ts'
@@ -83,10 +84,6 @@ export function* resumeDecided(runId: RunId): Transition<void> {
       and parked_for = ${DECISION}
       and not exists (select 1 from actions a where a.run_id = runs.id and a.state = 'waiting') returning id`,
   )
-}
-
-export function* holdThread(threadId: ThreadId): Transition<void> {
-  yield* holding(`thread:${threadId}`, run(sql`update threads set agent = agent where id = ${threadId}`))
 }
 
 /** What it waited for has come; a session's own turn is nobody's to claim. The time it was parked does not count towards its limits. */

@@ -3,7 +3,7 @@ import { buryMessage } from '../threads/dead-letter.ts'
 import { findMessage, pendingMessages } from '../threads/message.ts'
 import { cancelRun } from './cancel.ts'
 import type { CancelRequest } from './cancel.ts'
-import { holdThread } from './park.ts'
+import { holdThread } from '../threads/thread.ts'
 import { queuedRunOf } from './run.ts'
 
 export type Withdrawn =

@@ -2,9 +2,9 @@ import type { RunId, ScheduleId, ThreadId } from '../base/ids.ts'
 import { depthOf } from '../runs/children.ts'
 import { integer, row } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
-import { all, first, holding, one, run, single } from '../store/transition.ts'
+import { all, first, one, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
-import { findThread } from '../threads/thread.ts'
+import { findThread, holdThread } from '../threads/thread.ts'
 import type { Thread } from '../threads/thread.ts'
 import { addSchedule } from './edit.ts'
 import type { Added, NewRule } from './edit.ts'
@@ -38,7 +38,7 @@ export function* addJob(job: NewJob): Transition<AddedJob> {
   const { id, name, rule, options, owner, madeBy } = job
   const { threadId } = owner
   // Held: of two that count at the same time one sees the other, also if both are the same request.
-  yield* holding(`thread:${threadId}`, run(sql`update threads set agent = agent where id = ${threadId}`))
+  yield* holdThread(threadId)
   const known = yield* first(scheduleRow, sql`select * from schedules where id = ${id}`)
   if (known !== undefined) return { kind: 'existing', schedule: known }
   const thread = yield* findThread.single(threadId)

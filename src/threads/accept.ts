@@ -2,14 +2,14 @@ import type { MessageId, RunId, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
 import { now, sql } from '../store/sql.ts'
-import { all, first, holding, one, run } from '../store/transition.ts'
+import { all, first, one, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { buryMessage } from './dead-letter.ts'
 import type { DeadReason } from './dead-letter.ts'
 import { messageRow } from './message.ts'
 import type { Message, MessageKind } from './message.ts'
 import { beginningOf } from './message-text.ts'
-import { threadRow } from './thread.ts'
+import { holdThread } from './thread.ts'
 import type { Thread } from './thread.ts'
 
 export interface NewMessage {
@@ -39,10 +39,7 @@ export interface Accepted {
  */
 export function* acceptMessage(message: NewMessage): Transition<Accepted> {
   // Held, so that its generation does not end before this is stored; and of two that tell of the same wait one sees the other.
-  const recipient = yield* holding(
-    `thread:${message.threadId}`,
-    first(threadRow, sql`update threads set agent = agent where id = ${message.threadId} returning *`),
-  )
+  const recipient = yield* holdThread(message.threadId)
   const generation = recipient?.generation ?? 1
   const { body, attachment, isTooLarge } = withinLimit(message.body)
   const stored = yield* first(

@@ -7,7 +7,7 @@ import { all, first, holding, one, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { buryMessage } from './dead-letter.ts'
 import { messageRow } from './message.ts'
-import { findThread, threadRow } from './thread.ts'
+import { findThread, holdThread, threadRow } from './thread.ts'
 import type { Thread } from './thread.ts'
 
 export type Removed =
@@ -30,7 +30,7 @@ export function* removeThread(threadId: ThreadId): Transition<Removed> {
   // Those first, as whoever fires them does: two that wait for each other cost a second.
   yield* holdSchedulesOf(threadId)
   // Held before the count: whoever begins something on it comes before, and is counted, or after, and finds it removed.
-  yield* holding(`thread:${threadId}`, run(sql`update threads set agent = agent where id = ${threadId}`))
+  yield* holdThread(threadId)
   const { count } = yield* one(
     countRow,
     sql`select count(*) as count from runs where thread_id = ${threadId} and state in ('queued', 'running', 'parked')`,
