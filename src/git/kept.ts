@@ -1,0 +1,77 @@
+import { mkdir, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+
+import { LIMITS } from '../base/limits.ts'
+import { treeOf, writeCommit } from './commit.ts'
+import type { Git, Sha } from './git.ts'
+import type { Repository } from './repository.ts'
+import { atDesk } from './room.ts'
+import { runGit, askGit } from './run-git.ts'
+import type { Snapshot } from './snapshot.ts'
+import type { TreePlace } from './tree.ts'
+
+export type Kept =
+  | { readonly kind: 'kept'; readonly commit: Sha; /** The agent's own. */ readonly count: number }
+  | { readonly kind: 'none'; readonly why: string }
+
+export interface KeepCommits {
+  readonly base: Sha
+  readonly snapshot: Snapshot
+  readonly message: string
+  readonly at: number
+}
+
+/**
+ * The agent's own commits, brought over into the user's object store, and one more on top for what it did not commit. `none`: its HEAD does not descend from
+ * the base, or is the base, or its repository cannot be read; use the snapshot as it is.
+ */
+export async function keptCommits(git: Git, repo: Repository, place: TreePlace, options: KeepCommits): Promise<Kept> {
+  const { base, snapshot, message, at } = options
+  const asked = ['rev-parse', '--verify', '-q', 'HEAD^{commit}']
+  const head = await askGit(git, asked, { gitDir: place.git })
+  if (head.code !== 0) return none('its repository cannot be read any more')
+  const tip = head.stdout.toString().trim()
+  if (tip === base) return none('it made no commit')
+  const objects = join(place.git, 'objects')
+  const ancestor = await askGit(git, ['merge-base', '--is-ancestor', base, tip], atDesk(repo, { objects }))
+  if (ancestor.code !== 0) return none('its commits do not go on from the base')
+  const most = ['rev-list', '--count', `--max-count=${LIMITS.keptCommits + 1}`, tip, `^${base}`]
+  const count = Number((await runGit(git, most, atDesk(repo, { objects }))).text)
+  if (count > LIMITS.keptCommits) return none(`it made more than ${LIMITS.keptCommits} commits`)
+  const brought = await bringOver(git, repo, place, { tip, base })
+  if (brought !== undefined) return none(brought)
+  if ((await treeOf(git, repo, tip)) === snapshot.tree) return { kind: 'kept', commit: tip, count }
+  const commit = await writeCommit(git, repo, { tree: snapshot.tree, parents: [tip], at, message })
+  return { kind: 'kept', commit, count }
+}
+
+const none = (why: string): Kept => ({ kind: 'none', why })
+
+/** As a pack, every object of it looked at: what an agent made may be anything. Says what is wrong with it. */
+async function bringOver(
+  git: Git,
+  repo: Repository,
+  place: TreePlace,
+  { tip, base }: { readonly tip: Sha; readonly base: Sha },
+): Promise<string | undefined> {
+  const folder = join(place.folder, 'transfer')
+  await rm(folder, { recursive: true, force: true })
+  await mkdir(folder)
+  try {
+    const desk = atDesk(repo, { objects: join(place.git, 'objects') })
+    const packed = await askGit(git, ['pack-objects', '--revs', '-q', join(folder, 'pack')], {
+      ...desk,
+      input: `${tip}\n^${base}\n`,
+    })
+    if (packed.code !== 0) return 'its repository is damaged'
+    for (const name of (await readdir(folder)).filter((each) => each.endsWith('.pack'))) {
+      const input = { file: join(folder, name) }
+      const end = await askGit(git, ['index-pack', '--stdin', '--strict'], { ...atDesk(repo), input })
+      if (/no space left/i.test(end.stderr)) await runGit(git, ['index-pack', '--stdin'], { ...atDesk(repo), input })
+      if (end.code !== 0) return 'git does not accept what is in its commits'
+    }
+    return undefined
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,288 @@
+import { mkdtemp, rmdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+
+import { HoldfastError } from '../base/errors.ts'
+import { errorCode, named } from '../base/files.ts'
+import type { Git, Sha } from './git.ts'
+import { lockIndex, stageOf, unlockIndex } from './index-lock.ts'
+import { filterIn, obstacleIn } from './landing-obstacles.ts'
+import { ready, type Landed, type Landing } from './landing.ts'
+import { changesBetween, viewOf, type Change, type Site, type View } from './landing-view.ts'
+import {
+  type Placed,
+  begin,
+  goBack,
+  goForward,
+  hasBegun,
+  installIndex,
+  mendHoles,
+  prepare,
+  unbegin,
+  undo,
+} from './landing-steps.ts'
+import { shownPath } from './paths.ts'
+import { readRef, setRef } from './refs.ts'
+import { removeFolder, removeGoing } from './remove.ts'
+import type { Repository } from './repository.ts'
+import { runGit, tryGit } from './run-git.ts'
+import { Surprise } from './swap.ts'
+import { isBusyWith, workingTrees, type WorkingTree } from './working-trees.ts'
+
+/**
+ * Moves the branch from `from` to `to`, and with it the working tree that has it checked out. Can be called again after any death, by anybody, until it
+ * answers: it looks at what there is. Also for a landing of which nothing is left to do. It is not cancelled half way: what it began it ends.
+ *
+ * Files first, then the branch, then the index: a death in between leaves files that look like edits, never a state in which a commit of the user's would take the
+ * work back.
+ */
+export async function land(asked: Git, repo: Repository, landing: Landing): Promise<Landed> {
+  const { signal: _, ...git } = asked
+  const trees = await workingTrees(git, repo)
+  const having = trees.filter(({ branch }) => branch === landing.target)
+  for (const { gitDir } of trees) {
+    if (gitDir !== undefined && (await isBusyWith(gitDir, landing.target))) {
+      return ready('operation', `${landing.target} is in the middle of a rebase or a bisection`)
+    }
+  }
+  if (having.length > 1) return ready('several-trees', `${landing.target} is checked out in several working trees`)
+  const [tree] = having
+  if (tree === undefined) return landBranch(git, repo, landing, trees)
+  const { gitDir, top } = tree
+  if (gitDir === undefined)
+    return ready('tree-missing', `${landing.target} is checked out in ${top}, which is not there`)
+  return named(top, () => landInTree(git, repo, { top, gitDir }, landing))
+}
+
+/** Nobody has it checked out: the branch is all there is to move. */
+async function landBranch(
+  git: Git,
+  repo: Repository,
+  landing: Landing,
+  trees: readonly WorkingTree[],
+): Promise<Landed> {
+  for (const { top, gitDir } of trees) if (gitDir !== undefined) await retreat(git, repo, { top, gitDir }, landing)
+  const tip = await readRef(git, repo, landing.target)
+  if (tip === undefined) return ready('branch-gone', `there is no ${landing.target} any more`)
+  if (await isIn(git, repo, landing.to, tip)) return { kind: 'landed', followed: false }
+  if (tip !== landing.from) return branchMoved(landing)
+  const set = await moveBranch(git, repo, landing, repo.commonDir)
+  return set === 'set' ? { kind: 'landed', followed: false } : branchMoved(landing)
+}
+
+interface Tree {
+  readonly top: string
+  readonly gitDir: string
+}
+
+/** It was checked out when this began, and the user has gone to another branch: the files follow that one. */
+async function retreat(git: Git, repo: Repository, { top, gitDir }: Tree, landing: Landing): Promise<void> {
+  const stage = stageOf(gitDir, landing.runId)
+  if (await hasBegun(stage)) {
+    const own = await mkdtemp(join(stage, 'try-'))
+    const changes = await changesBetween(git, repo, landing.from, landing.to)
+    await followHead(git, { repo, top, gitDir, stage, own }, changes, landing)
+  }
+  await clean(git, gitDir, stage)
+}
+
+async function followHead(git: Git, site: Site, changes: readonly Change[], landing: Landing): Promise<void> {
+  const { repo, gitDir } = site
+  const head = await askGit(git, ['rev-parse', '--verify', '-q', 'HEAD^{commit}'], { gitDir })
+  const tip = head.code === 0 ? head.stdout.toString().trim() : undefined
+  if (tip !== undefined && (await isIn(git, repo, landing.to, tip)))
+    await finish(git, site, changes, { ...landing, tip })
+  else await goBack(git, site, changes, { ...landing, tip })
+}
+
+const branchMoved = ({ target, from }: Landing) =>
+  ready('branch-moved', `${target} is not at ${from.slice(0, 12)} any more`)
+
+const moveBranch = (git: Git, repo: Repository, { target, from, to, runId }: Landing, gitDir: string) =>
+  setRef(git, repo, target, { to, old: from, message: `holdfast: run ${runId}`, gitDir })
+
+async function landInTree(git: Git, repo: Repository, { top, gitDir }: Tree, landing: Landing): Promise<Landed> {
+  if ((await stat(top)).dev !== (await stat(gitDir)).dev) {
+    return ready('file-system', `${top} is on another file system than its git folder, so files cannot be put in place`)
+  }
+  const stage = stageOf(gitDir, landing.runId)
+  const locked = await lockIndex(git, gitDir, stage)
+  if (locked !== 'locked') {
+    if (!(await hasBegun(stage))) await removeFolder(git, stage)
+    if (locked === 'busy')
+      return { kind: 'busy', reason: `another git command is at work in ${top}: there is an index.lock` }
+    return ready('file-system', `the file system of ${top} has no hard links, so files cannot be put in place`)
+  }
+  await git.point?.('land/locked')
+  const own = await mkdtemp(join(stage, 'try-'))
+  try {
+    const landed = await landLocked(git, { repo, top, gitDir, stage, own }, landing)
+    await clean(git, gitDir, stage)
+    await git.point?.('land/cleaned')
+    return landed
+  } catch (error) {
+    // What has begun is redone, with its lock still there; before that there is nothing to redo.
+    if (!(await hasBegun(stage).catch(() => true))) await clean(git, gitDir, stage).catch(() => {})
+    throw error
+  }
+}
+
+/** With the lock in our hands: nobody's git command changes the index or switches the branch meanwhile. */
+async function landLocked(git: Git, site: Site, landing: Landing): Promise<Landed> {
+  const { repo, stage } = site
+  const { target, from, to } = landing
+  const tip = await readRef(git, repo, target)
+  const begun = await hasBegun(stage)
+  const changes = await changesBetween(git, repo, from, to)
+  if (begun) await mendHoles(site, changes)
+  if (tip !== undefined && (await isIn(git, repo, to, tip))) {
+    if (begun) await finish(git, site, changes, { ...landing, tip })
+    return { kind: 'landed', followed: true }
+  }
+  if (tip === from) return attempt(git, site, changes, { ...landing, begun })
+  if (begun) await goBack(git, site, changes, { from, to, tip })
+  return tip === undefined ? ready('branch-gone', `there is no ${target} any more`) : branchMoved(landing)
+}
+
+async function attempt(
+  git: Git,
+  site: Site,
+  changes: readonly Change[],
+  landing: Landing & { readonly begun: boolean },
+): Promise<Landed> {
+  const { begun } = landing
+  const obstacle = begun ? undefined : await obstacleIn(git, site, changes)
+  if (obstacle !== undefined) return obstacle
+  const view = await viewOf(git, site, changes, landing)
+  const theirs = begun ? changedSince(view) : ((await filterIn(git, site, changes)) ?? notClean(view))
+  await git.point?.('land/looked')
+  if (theirs !== undefined) {
+    if (begun) await goBack(git, site, changes, { ...landing, tip: landing.from })
+    return theirs
+  }
+  await prepare(git, site, changes)
+  await git.point?.('land/staged')
+  if (!begun) await begin(stageOf(site.gitDir, landing.runId))
+  await git.point?.('land/begun')
+  const moved = await placeAndMove(git, site, changes, view, landing)
+  if (moved !== undefined) return moved
+  await git.point?.('land/branch-moved')
+  if (!(await isOnBranch(git, site, landing))) {
+    await followHead(git, site, changes, landing)
+    return { kind: 'landed', followed: false }
+  }
+  await installIndex(git, site, changes, view)
+  await git.point?.('land/index-installed')
+  return { kind: 'landed', followed: true }
+}
+
+/** Files, then the branch. Whatever goes wrong, what was placed is put back; answers why it did not come to it. */
+async function placeAndMove(
+  git: Git,
+  site: Site,
+  changes: readonly Change[],
+  view: View,
+  landing: Landing & { readonly begun: boolean },
+): Promise<Landed | undefined> {
+  let failure: unknown
+  const placed: Placed[] = []
+  try {
+    await goForward(git, site, changes, view, { placed, surprised: 'throw' })
+    await git.point?.('land/placed')
+    if (!(await isOnBranch(git, site, landing))) throw new BranchLeft()
+    await git.point?.('land/moving')
+    if ((await moveBranch(git, site.repo, landing, site.gitDir)) === 'set') return undefined
+  } catch (error) {
+    failure = error
+  }
+  await undo(git, site, placed)
+  // What a try before this one had placed.
+  if (landing.begun) await goBack(git, site, changes, { ...landing, tip: landing.from })
+  // A child of a process that died before us may have moved it at the last moment.
+  const tip = await readRef(git, site.repo, landing.target)
+  if (tip === landing.to) {
+    await finish(git, site, changes, { ...landing, tip })
+    return { kind: 'landed', followed: true }
+  }
+  await unbegin(site.stage)
+  if (failure === undefined) return branchMoved(landing)
+  return reasonOf(failure, landing)
+}
+
+function reasonOf(failure: unknown, landing: Landing): Landed {
+  if (failure instanceof Surprise) {
+    return ready('edited-meanwhile', `${shownPath(failure.path)} was changed while the work was put in place`)
+  }
+  if (failure instanceof BranchLeft) {
+    return ready('branch-moved', `another branch than ${landing.target} was checked out meanwhile`)
+  }
+  const [code = '', said] = [errorCode(failure), failure instanceof Error ? failure.message : '']
+  if (code === 'EXDEV') return ready('file-system', `a part of the working tree is on another file system: ${said}`)
+  if (REFUSALS.includes(code)) return ready('unwritable', `a file could not be put in place: ${said}`)
+  throw failure
+}
+
+/** Of the system, about one place; trying again would not help. */
+const REFUSALS = ['EACCES', 'EPERM', 'EROFS', 'EBUSY', 'ELOOP', 'ENAMETOOLONG']
+
+class BranchLeft extends Error {}
+
+/** The lock of the index does not keep the user from a new branch at the same commit. */
+async function isOnBranch(git: Git, { gitDir }: Site, { target }: Landing): Promise<boolean> {
+  return (await runGit(git, ['symbolic-ref', '-q', 'HEAD'], { gitDir }, [0, 1])).text === target
+}
+
+/** At the first look everything has to be as the branch has it. */
+function notClean({ dirty, inTheWay }: View): Landed | undefined {
+  const [blocked] = inTheWay
+  if (blocked !== undefined) {
+    return ready('in-the-way', `${shownPath(blocked)} is there already, and git does not know it`)
+  }
+  const [first] = dirty
+  if (first === undefined) return undefined
+  const others = dirty.length === 1 ? '' : ` and ${dirty.length - 1} more`
+  return ready('dirty', `there are changes that are not committed: ${shownPath(first)}${others}`)
+}
+
+/** Later only what the landing itself is about matters. */
+function changedSince({ sides, staged }: View): Landed | undefined {
+  const [path] = [...sides, ...staged].find(([, side]) => side === 'other') ?? []
+  if (path === undefined) return undefined
+  return ready('edited-meanwhile', `${shownPath(path)} was changed while the work was put in place`)
+}
+
+/** The branch is there: the files and the index follow, except where somebody has gone on from it. */
+async function finish(
+  git: Git,
+  site: Site,
+  changes: readonly Change[],
+  { from, to, tip }: { readonly from: Sha; readonly to: Sha; readonly tip: Sha },
+): Promise<void> {
+  const since = new Set((await changesBetween(git, site.repo, to, tip)).map(({ path }) => path))
+  const ours = changes.filter(({ path }) => !since.has(path))
+  const view = await viewOf(git, site, ours, { from, to })
+  await prepare(git, site, ours)
+  await goForward(git, site, ours, view, { placed: [], surprised: 'leave' })
+  await installIndex(git, site, ours, view)
+}
+
+/** Whether a branch is at a commit or after it. */
+export async function contains(git: Git, repo: Repository, ref: string, commit: Sha): Promise<boolean> {
+  const tip = await readRef(git, repo, ref)
+  return tip !== undefined && isIn(git, repo, commit, tip)
+}
+
+async function isIn(git: Git, repo: Repository, commit: Sha, tip: Sha): Promise<boolean> {
+  if (commit === tip) return true
+  const end = await tryGit(git, ['merge-base', '--is-ancestor', commit, tip], { gitDir: repo.commonDir })
+  if (end.code === 0 || end.code === 1) return end.code === 0
+  throw new HoldfastError('git/failed', `it cannot be told whether ${commit} is in ${tip}: ${end.stderr.trim()}`)
+}
+
+async function clean(git: Git, gitDir: string, stage: string): Promise<void> {
+  await unlockIndex(gitDir, stage)
+  await git.point?.('land/unlocked')
+  await removeFolder(git, stage)
+  await removeGoing(git, join(gitDir, 'holdfast'))
+  // Empty, unless others land here.
+  await rmdir(join(gitDir, 'holdfast')).catch(() => {})
+}
