@@ -1,0 +1,68 @@
+import type { Dialect, Migration } from './migration.ts'
+
+/** The git transactions that runs work in. */
+export const workspaces: Migration = {
+  number: 9,
+  name: 'workspaces',
+  statements: (d: Dialect) => [
+    // A run with a workspace is carried out where that is.
+    `alter table runs add column workspace text check (workspace in ('shadow', 'transaction'))`,
+    `alter table runs add column host text`,
+
+    `create table workspaces (
+      seq ${d.serial},
+      run_id ${d.key} not null unique references runs (id),
+      thread_id ${d.key} not null,
+      agent text not null,
+      mode text not null check (mode in ('shadow', 'transaction')),
+      state text not null check (state in ('opened', 'active', 'prepared', 'checked', 'decided', 'landed', 'ready', 'discarding', 'discarded', 'quarantined', 'kept', 'observing', 'would_land', 'would_discard')),
+      request text not null,
+      host text not null,
+      folder text not null,
+      repo text not null,
+      top text not null,
+      prefix text not null,
+      branch text not null,
+      base text not null,
+      validator text,
+      opening ${d.integer},
+      work text,
+      checked_on text,
+      sha text,
+      changed text not null default '[]',
+      changed_count ${d.integer} not null default 0,
+      lines_added ${d.integer} not null default 0,
+      lines_removed ${d.integer} not null default 0,
+      left_out text not null default '[]',
+      left_out_count ${d.integer} not null default 0,
+      conflicts text not null default '[]',
+      check_mark text,
+      verdict text,
+      passed ${d.integer} not null default 0 check (passed in (0, 1)),
+      landing ${d.integer} not null default 0 check (landing in (0, 1)),
+      reason text,
+      error text,
+      came_from text,
+      wish text check (wish in ('land', 'keep')),
+      wish_by text,
+      kept_as text,
+      settler ${d.key},
+      settle_until ${d.integer},
+      keep_until ${d.integer},
+      swept_at ${d.integer},
+      opened_at ${d.integer} not null,
+      decided_at ${d.integer},
+      settled_at ${d.integer},
+      check (state not in ('prepared', 'checked', 'decided') or work is not null),
+      check (state <> 'checked' or verdict is not null),
+      check (state not in ('decided', 'landed') or passed = 1),
+      check (landing = 0 or state in ('prepared', 'checked', 'decided', 'ready'))
+    )${d.tableEnd}`,
+    // The landing lock: one at a time on one repository, whoever carries it out.
+    `create unique index workspaces_landing on workspaces (host, repo) where landing = 1`,
+    `create index workspaces_unsettled on workspaces (host, seq)
+      where state in ('opened', 'active', 'prepared', 'checked', 'decided', 'discarding', 'observing') or wish is not null`,
+    `create index workspaces_by_state on workspaces (state, seq)`,
+    `create index workspaces_kept on workspaces (host, keep_until) where keep_until is not null and swept_at is null`,
+  ],
+}

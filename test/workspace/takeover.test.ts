@@ -1,0 +1,116 @@
+import { rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import { describe, expect, test } from 'vitest'
+
+import { cancelRun } from '../../src/runs/cancel.ts'
+import { findWorkspace } from '../../src/workspace/workspace.ts'
+import { AgentInstallation } from '../support/agents.ts'
+import { startProcess, supervisorsOf, until } from '../support/holdfast.ts'
+import { Repository } from '../support/repository.ts'
+import { WorkStage } from './work-stage.ts'
+
+const DOOMED = fileURLToPath(new URL('../crash/doomed-workspace.ts', import.meta.url))
+
+const start = (stage: WorkStage, point: string) =>
+  startProcess(process.execPath, [DOOMED, stage.database.url, stage.home, point], stage.world.env)
+
+describe('a worker that dies while the check of a run is under way', () => {
+  const check = { command: 'sleep 1; test -f new.txt && echo "checked by $$"' }
+
+  test('leaves it to its supervisor: the next one reads its end, and it was run once', async () => {
+    const stage = await WorkStage.begin()
+    const id = await stage.submit('echo new > new.txt', { check })
+    await start(stage, 'workspace/check-started').ended
+    const { checkMark } = await stage.workspace(id)
+    expect((await start(stage, '-').ended).stdout).toContain('survived')
+    const { run, workspace } = await stage.over(id)
+    expect([run.state, workspace.state, workspace.checkMark]).toEqual(['succeeded', 'landed', checkMark])
+    expect(stage.world.user(['rev-list', '--count', 'main'])).toBe('2')
+    await stage.assertSound()
+  })
+
+  test('together with its supervisor makes the next one run it again, on the same commit', async () => {
+    const stage = await WorkStage.begin()
+    const id = await stage.submit('echo new > new.txt', { check })
+    await start(stage, 'workspace/check-started').ended
+    const before = await stage.workspace(id)
+    for (const { pid } of supervisorsOf(stage.home)) process.kill(pid, 'SIGKILL')
+    expect((await start(stage, '-').ended).stdout).toContain('survived')
+    const { workspace } = await stage.over(id)
+    expect(workspace).toMatchObject({ state: 'landed', sha: before.sha, verdict: { verdict: 'passed' } })
+    expect(workspace.checkMark).not.toBe(before.checkMark)
+    expect(stage.world.user(['rev-list', '--count', 'main'])).toBe('2')
+    await stage.assertSound()
+  })
+})
+
+test('a check whose worker died ends with a cancel: the run is cancelled when its processes are dead [control/stop-means-stopped]', async () => {
+  const stage = await WorkStage.begin()
+  const before = stage.seen()
+  const id = await stage.submit('echo new > new.txt', { check: { command: 'sleep 600' } })
+  await start(stage, 'workspace/check-started').ended
+  const [supervisor] = supervisorsOf(stage.home)
+  expect(supervisor).toBeDefined()
+  await stage.store.apply(cancelRun, id, { by: 'a person' })
+  expect((await start(stage, '-').ended).stdout).toContain('survived')
+  const { run, workspace } = await stage.over(id)
+  expect([run.state, workspace.state]).toEqual(['cancelled', 'discarded'])
+  expect(supervisorsOf(stage.home)).toEqual([])
+  expect(stage.seen()).toEqual(before)
+  await stage.assertSound()
+})
+
+/** Writes a file, asks a person, and writes another one. */
+const asking = (root: string) => ({
+  replies: [
+    { text: '', toolCalls: [{ tool: 'files_write', input: { path: 'first.txt', content: 'one\n' } }] },
+    { text: '', toolCalls: [{ tool: 'tell', input: { whom: 'everybody' } }] },
+    { text: '', toolCalls: [{ tool: 'files_write', input: { path: 'second.txt', content: 'two\n' } }] },
+    { text: 'Done.' },
+  ],
+  tools: ['files', 'tell'],
+  workspace: { root, mode: 'transaction', check: 'test -f first.txt && test -f second.txt' },
+})
+
+const TELL = {
+  effect: 'write',
+  description: 'Tells somebody',
+  input: { type: 'object', properties: { whom: { type: 'string' } } },
+  command: ['cat'],
+}
+const POLICY = [{ tool: 'tell', decision: 'ask' }, { decision: 'allow' }]
+
+describe('a run of an agent that waits for a person in the middle of its work', () => {
+  test.each([
+    { title: 'goes on in its tree', lose: false },
+    { title: 'goes on from its checkpoint when its tree is gone', lose: true },
+  ])('$title, whoever takes it up, and lands whole', async ({ lose }) => {
+    const repo = new Repository()
+    const settings = { agents: { coder: asking(repo.folder) }, tools: { tell: TELL }, policy: POLICY }
+    const place = new AgentInstallation(settings)
+    const first = await place.daemon()
+    const { runId } = await place.send('coder')
+    await place.reaches(runId, 'parked')
+    const store = await place.store()
+    const parked = await until('it has a workspace', () => store.read(findWorkspace, runId))
+    expect(parked).toMatchObject({ state: 'active', landing: false })
+    expect(repo.git('show', `refs/holdfast/tx/${runId}:first.txt`)).toBe('one')
+    first.kill('SIGKILL')
+    await first.ended
+    if (lose) rmSync(join(parked.folder, String(parked.opening)), { recursive: true })
+    const [approval] = (await place.json<readonly { readonly id: string }[]>(['approvals', 'list'])) as [{ id: string }]
+    await place.run(['approvals', 'approve', approval.id])
+    await place.daemon()
+    expect((await place.reaches(runId, 'succeeded', 'failed')).state).toBe('succeeded')
+    const landed = await until('it has landed', async () => {
+      const found = await store.read(findWorkspace, runId)
+      return found?.state === 'landed' ? found : undefined
+    })
+    expect(landed.changed).toEqual(['first.txt', 'second.txt'])
+    expect([repo.commits, repo.read('first.txt'), repo.read('second.txt')]).toEqual([2, 'one\n', 'two\n'])
+    expect(repo.git('status', '--porcelain')).toBe('')
+    expect(dirname(landed.folder)).toBe(join(place.home, 'workspaces'))
+  })
+})
