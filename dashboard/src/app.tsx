@@ -15,6 +15,7 @@ import { Settings } from './pages/settings.tsx'
 import { SignIn } from './pages/sign-in.tsx'
 import { ThreadPage } from './pages/thread.tsx'
 import { Threads } from './pages/threads.tsx'
+import { Workspaces } from './pages/workspaces.tsx'
 import { Shell } from './parts/shell.tsx'
 import { disconnect, stayConnected } from './state/live.ts'
 import { parts } from './state/router.ts'
@@ -29,6 +30,7 @@ const PAGES: Readonly<Record<string, PageOf>> = {
   doubts: Doubts,
   threads: ({ id }) => (id === undefined ? <Threads /> : <ThreadPage key={id} id={id} />),
   runs: ({ id }) => (id === undefined ? <Runs /> : <RunPage key={id} id={id} />),
+  workspaces: ({ id }) => (id === undefined ? <Workspaces /> : <RunPage key={id} id={id} />),
   inbox: Inbox,
   schedules: Schedules,
   quotas: Quotas,

@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync } from 'node:fs'
+import { mkdirSync, readFileSync, readdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -6,7 +6,9 @@ import { gzipSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 
+import { typed } from '../server/in-process.ts'
 import { until } from '../support/holdfast.ts'
+import { Repository } from '../support/repository.ts'
 import { ROOT } from '../tidy/tree.ts'
 import type { Daemon } from './support.ts'
 import { inBrowser, reaches, send, sharedTown, visit } from './support.ts'
@@ -38,6 +40,8 @@ async function fill(daemon: Daemon): Promise<readonly string[]> {
     `/runs/${of('clerk').runId}`,
     `/runs/${of('payer').runId}`,
     `/runs/${of('tester').runId}`,
+    `/runs/${await discarded(daemon)}`,
+    '/workspaces',
     '/inbox',
     '/inbox?state=consumed',
     '/schedules',
@@ -47,6 +51,18 @@ async function fill(daemon: Daemon): Promise<readonly string[]> {
     '/settings',
     '/nowhere',
   ]
+}
+
+/** A run whose files, and what its check said of them, are as hostile as anything else. */
+async function discarded({ home }: Daemon): Promise<string> {
+  const folder = join(home, '..', 'app')
+  mkdirSync(folder)
+  const repo = new Repository({ 'total.txt': '1\n' }, folder)
+  const flags = ['--workspace', repo.folder, '--workspace-mode', 'transaction', '--check', 'cat a.txt; exit 1']
+  const script = `printf '%s' "$WORDS" > a.txt; cp a.txt "$NAME"`
+  const env = { HOLDFAST_HOME: home, WORDS: HOSTILE, NAME: '<i>\u202e.txt' }
+  const { stdout } = await typed(['--json', 'run', ...flags, '--', 'sh', '-c', script], env)
+  return (JSON.parse(stdout) as { id: string }).id
 }
 
 /** Markup, a script, what turns the direction of reading, what cannot be seen, and what a terminal obeys. */

@@ -10,6 +10,7 @@ export type Usage = Run['usage']
 export type WholeRun = Answer<'runs.show'>
 export type Attempt = WholeRun['attempts'][number]
 export type Action = Answer<'actions.show'>
+export type Workspace = Answer<'workspaces.show'>
 export type Statement = Answer<'runs.statement'>
 export type Message = Answer<'messages.list'>['items'][number]
 export type ListedThread = Answer<'threads.list'>['items'][number]

@@ -68,6 +68,18 @@ const LOOKS: Readonly<Record<string, Look>> = {
   dropped: { word: 'dropped', colour: bad, shape: 'dash' },
   quarantined: { word: 'quarantined', colour: bad, shape: 'hand' },
   ready: { word: 'ready to land', colour: warn, shape: 'hand' },
+  opened: { word: 'opening', colour: busy, shape: 'ring' },
+  prepared: { word: 'prepared', colour: busy, shape: 'dot' },
+  checked: { word: 'checked', colour: busy, shape: 'dot' },
+  decided: { word: 'landing', colour: busy, shape: 'dot', alive: true },
+  landed: { word: 'landed', colour: good, shape: 'check' },
+  discarding: { word: 'discarding', colour: still, shape: 'dash' },
+  discarded: { word: 'discarded', colour: still, shape: 'dash' },
+  kept: { word: 'kept', colour: good, shape: 'ring' },
+  observing: { word: 'being looked at', colour: still, shape: 'ring' },
+  would_land: { word: 'would land', colour: good, shape: 'ring' },
+  would_discard: { word: 'would discard', colour: warn, shape: 'dash' },
+  silent: { word: 'nobody hears of it', colour: bad, shape: 'question' },
 }
 
 export const lookOf = (state: string): Look => LOOKS[state] ?? { word: state, colour: still, shape: 'ring' }

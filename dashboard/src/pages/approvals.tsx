@@ -5,6 +5,7 @@ import { brief, shortId, visible } from '../look/words.ts'
 import { Arguments } from '../parts/arguments.tsx'
 import { Decide } from '../parts/decide.tsx'
 import { Desk, nextOpen, useWasRead } from '../parts/desk.tsx'
+import { EditCall } from '../parts/edit-call.tsx'
 import { ModelSaid } from '../parts/model-said.tsx'
 import { Trouble, Waiting } from '../parts/page.tsx'
 import { Ago, Empty, Fact, Id, Key, Seen, State } from '../parts/small.tsx'
@@ -149,6 +150,7 @@ function Matter({ approval, onDecided }: { readonly approval: Approval; readonly
         <h2 class="mt-0.5 font-mono text-lg font-semibold">{visible(approval.tool)}</h2>
       </header>
       <Arguments shown={approval.shown} />
+      {can && <Change approval={approval} note={note} />}
       <ModelSaid text={approval.modelSaid} />
       <AskedFacts approval={approval} />
       {can && always !== undefined && <Always rule={always} onChoose={() => void press('always')()} />}
@@ -172,6 +174,20 @@ function Matter({ approval, onDecided }: { readonly approval: Approval; readonly
   )
 }
 
+/** The arguments can be changed before anything is done; what they become asks afresh. */
+function Change({ approval, note }: { readonly approval: Approval; readonly note: string }) {
+  const [editing, setEditing] = useState(false)
+  useKeys('Its input', { e: ['change the call', () => setEditing(true)] })
+  return (
+    <p>
+      <button type="button" class="button" data-edit="open" onClick={() => setEditing(true)}>
+        Change it … <Key>e</Key>
+      </button>
+      {editing && <EditCall approval={approval} note={note} onClose={() => setEditing(false)} />}
+    </p>
+  )
+}
+
 const AskedFacts = ({ approval }: { readonly approval: Approval }) => (
   <dl class="grid grid-cols-2 gap-3 sm:grid-cols-4">
     <Fact name="Asked">
@@ -191,6 +207,7 @@ const AskedFacts = ({ approval }: { readonly approval: Approval }) => (
         {approval.digest.slice(0, 20)}…
       </span>
     </Fact>
+    {approval.hidden !== undefined && <Fact name="Secret, not shown">{approval.hidden} of its values</Fact>}
   </dl>
 )
 

@@ -8,6 +8,7 @@ import { count, money, shortId, visible } from '../look/words.ts'
 import { ActionCard } from '../parts/action-card.tsx'
 import { Bytes } from '../parts/bytes.tsx'
 import { PageFrame, Section, Trouble, Waiting } from '../parts/page.tsx'
+import { SilentHost } from '../parts/silent.tsx'
 import { Ago, Fact, Id, Key, Lasted, Mark, Seen, State } from '../parts/small.tsx'
 import { Waterfall } from '../parts/waterfall.tsx'
 import { WorkspacePanel } from '../parts/workspace.tsx'
@@ -33,16 +34,19 @@ export function RunPage({ id }: { readonly id: string }) {
   const title = (
     <span class="flex min-w-0 items-center gap-3">
       <span class="truncate">{run.request.kind === 'agent' ? visible(run.agent) : subject(run)}</span>
-      <State state={shownState(run)} note={run.state === 'parked' ? run.parkedFor : run.code} />
+      <span class="shrink-0">
+        <State state={shownState(run)} note={run.state === 'parked' ? run.parkedFor : run.code} />
+      </span>
     </span>
   )
   return (
     <PageFrame title={title} up={up} side={<Cancel run={run} />}>
       <div class="mx-auto max-w-5xl">
+        <SilentHost run={run} />
         <Summary run={run} />
+        <WorkspacePanel workspace={run.workspace} />
         <Outcome run={run} />
         <Timeline run={run} />
-        <WorkspacePanel run={run} />
         <StatementPanel run={run} />
         <Steps run={run} />
       </div>
@@ -133,10 +137,17 @@ function Steps({ run }: { readonly run: WholeRun }) {
   const steps = (run.steps ?? []) as readonly Step[]
   const actionsOf = Map.groupBy(run.actions ?? [], ({ step }) => step)
   const live = said.value.get(run.id)
-  if (steps.length === 0 && live === undefined) return null
+  // Those of a function: no model asked for them.
+  const own = actionsOf.get(undefined) ?? []
+  if (steps.length === 0 && live === undefined && own.length === 0) return null
   return (
     <Section title="Steps">
       <ol class="grid gap-3" hidden={!open.value}>
+        {own.map((action) => (
+          <li key={action.id} class="min-w-0">
+            <ActionCard action={action} />
+          </li>
+        ))}
         {steps.map((step) => (
           <li key={step.seq} class="grid min-w-0 gap-2">
             <StepText step={step} />
@@ -176,7 +187,7 @@ const StepText = ({ step: { kind, text = '', usage, at } }: { readonly step: Ste
 function StatementPanel({ run }: { readonly run: WholeRun }) {
   const { data } = useResource('runs.statement', { run: run.id }, [run.id])
   const statement = data.value
-  if (statement === undefined || run.request.kind !== 'agent') return null
+  if (statement === undefined || (run.request.kind !== 'agent' && statement.effects.length === 0)) return null
   const side = statement.final ? (
     <span class="text-quiet text-xs">final: nothing will be added</span>
   ) : (
@@ -184,10 +195,23 @@ function StatementPanel({ run }: { readonly run: WholeRun }) {
   )
   return (
     <Section title="What it did to the world" side={side}>
+      <NotTakenBack statement={statement} />
       <div class="panel overflow-hidden">
         <Effects statement={statement} />
       </div>
     </Section>
+  )
+}
+
+const DISCARDED = ['discarding', 'discarded']
+
+/** Git takes back files and nothing else. */
+function NotTakenBack({ statement: { workspace, effects } }: { readonly statement: Statement }) {
+  if (workspace === undefined || !DISCARDED.includes(workspace.state) || effects.length === 0) return null
+  return (
+    <p class="text-warn mb-2" data-not-taken-back={effects.length}>
+      Its files were discarded. What is listed here is outside of them, and nobody took it back.
+    </p>
   )
 }
 

@@ -56,6 +56,7 @@ async function act(schedule: Schedule, verb: ScheduleVerb): Promise<void> {
 function target({ target: to }: Schedule): string {
   if (to.kind === 'command') return visible(to.argv.join(' '))
   if (to.kind === 'agent') return visible(`${to.agent}: ${brief(to.text)}`)
+  if (to.kind === 'call') return visible(`${to.function}()`)
   return visible(to.kind === 'webhook' ? to.url : `to ${to.threadId}: ${brief(to.text)}`)
 }
 

@@ -26,6 +26,7 @@ export const PLACES: readonly Place[] = [
   { to: '/doubts', name: 'Doubts', key: 'd', icon: 'question' },
   { to: '/threads', name: 'Threads', key: 't', icon: 'thread' },
   { to: '/runs', name: 'Runs', key: 'r', icon: 'run' },
+  { to: '/workspaces', name: 'Workspaces', key: 'w', icon: 'branch' },
   { to: '/inbox', name: 'Inbox', key: 'i', icon: 'inbox' },
   { to: '/schedules', name: 'Schedules', key: 's', icon: 'calendar' },
   { to: '/quotas', name: 'Quotas', key: 'q', icon: 'gauge' },
@@ -41,7 +42,9 @@ const isHere = (to: string) => (parts.value[0] ?? '') === to.slice(1)
 function useCounts(): ReadonlyMap<string, number> {
   const approvals = useResource('approvals.list', {}, ['approval.', 'action.', 'run.finished'])
   const doubts = useResource('doubts.list', {}, ['action.settled', 'doubt.', 'run.finished'])
+  const workspaces = useResource('workspaces.list', { state: ['ready', 'quarantined'] }, ['workspace.'])
   return new Map([
+    ['/workspaces', workspaces.data.value?.items.length ?? 0],
     ['/approvals', approvals.data.value?.items.length ?? 0],
     ['/doubts', doubts.data.value?.items.length ?? 0],
   ])

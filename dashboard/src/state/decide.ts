@@ -34,6 +34,23 @@ export async function decide(approval: Approval, decision: Decision, note = ''):
   return well
 }
 
+/** Changes what a tool is called with. Answers with the id of what asks instead; undefined where it was not done. */
+export async function edit(approval: Approval, input: unknown, note = ''): Promise<string | undefined> {
+  const { id, digest, tool } = approval
+  let asks: string | undefined
+  const well = await attempt(
+    `${tool} was not changed`,
+    async () => {
+      const edited = await call('approvals.edit', { approval: id, input, digest, ...(note === '' ? {} : { note }) })
+      asks = edited.id
+    },
+    'Changed. It waits for your yes.',
+  )
+  if (well) remember(id, 'replaced')
+  refreshNow('approvals.list', 'approvals.show', 'threads.show', 'runs.show', 'status')
+  return asks
+}
+
 const SETTLED: Readonly<Record<Resolution, string>> = {
   happened: 'done',
   'did-not-happen': 'failed',

@@ -1,4 +1,4 @@
-import type { Approval, Doubt, Message } from '../api/shapes.ts'
+import type { Approval, Doubt, Message, Workspace } from '../api/shapes.ts'
 import type { Answer } from '../api/client.ts'
 import type { Schedule } from '../api/schedules.ts'
 import { ruleWords } from '../look/calendar.ts'
@@ -67,6 +67,26 @@ const ofBreaker = (breaker: Answer<'breakers.list'>['items'][number]): Need => (
   since: breaker.openUntil ?? '',
 })
 
+const ofWorkspace = ({ runId, state, reason, agent, branch, changedCount, openedAt, settledAt }: Workspace): Need => ({
+  key: `workspace ${runId}`,
+  to: `/runs/${runId}`,
+  state,
+  what: visible(branch),
+  about: `${many(changedCount, 'file')}${reason === undefined ? '' : ` · ${visible(reason)}`}`,
+  agent: visible(agent),
+  since: settledAt ?? openedAt,
+})
+
+const ofSilent = ({ runId, agent, host, since }: Answer<'status'>['silentRuns'][number]): Need => ({
+  key: `silent ${runId}`,
+  to: `/runs/${runId}`,
+  state: 'silent',
+  what: visible(shortId(runId)),
+  about: `its worker on ${visible(host)} is silent: start Holdfast there, or say that it is dead`,
+  agent: visible(agent),
+  since,
+})
+
 /** Of each kind so many are shown; a day with a hundred approvals must not hide the one dead letter. */
 const SHOWN = 6
 
@@ -92,12 +112,16 @@ export function useNeeds(): readonly NeedsOfAKind[] | undefined {
   const doubts = useResource('doubts.list', {}, ['action.settled', 'doubt.', 'run.finished']).data.value?.items
   const dead = useResource('dead.list', {}, ['message.']).data.value?.items ?? []
   const breakers = useResource('breakers.list', {}, ['breaker.']).data.value?.items ?? []
+  const files = useResource('workspaces.list', { state: ['ready', 'quarantined'] }, ['workspace.']).data.value?.items
+  const silent = useResource('status', {}, ['run.', 'approval.', 'doubt.', 'message.']).data.value?.silentRuns ?? []
   if (approvals === undefined || doubts === undefined) return undefined
   const paused = (schedules.value ?? []).filter(({ state }) => state === 'paused')
   const open = breakers.filter(({ openUntil }) => openUntil !== undefined)
   return [
     ofAKind(approvals.map(ofApproval), '/approvals', 'approval'),
     ofAKind(doubts.map(ofDoubt), '/doubts', 'doubt'),
+    ofAKind((files ?? []).toReversed().map(ofWorkspace), '/workspaces?state=ready,quarantined', 'workspace'),
+    ofAKind(silent.map(ofSilent), '/runs?state=running', 'silent run'),
     ofAKind(dead.map(ofLetter), '/inbox', 'dead letter'),
     ofAKind(paused.map(ofSchedule), '/schedules', 'paused schedule'),
     ofAKind(open.map(ofBreaker), '/quotas', 'stopped agent'),

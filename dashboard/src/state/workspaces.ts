@@ -1,0 +1,46 @@
+import { call } from '../api/client.ts'
+import type { Workspace } from '../api/shapes.ts'
+import { refreshNow } from './resource.ts'
+import { say, sayProblem } from './toast.ts'
+
+export type Verb = 'land' | 'keep' | 'discard' | 'retry'
+
+interface Choice {
+  readonly verb: Verb
+  readonly word: string
+  readonly key: string
+  readonly does: string
+  readonly look: string
+}
+
+const LAND: Choice = { verb: 'land', word: 'Land', key: 'l', does: 'land it', look: 'button-main' }
+const RETRY: Choice = { verb: 'retry', word: 'Try again', key: 'r', does: 'try it again', look: 'button-main' }
+const KEEP: Choice = { verb: 'keep', word: 'Keep as a branch', key: 'b', does: 'keep it as a branch', look: '' }
+const BACK: Choice = { ...KEEP, word: 'Bring back as a branch', does: 'bring it back as a branch' }
+const DISCARD: Choice = { verb: 'discard', word: 'Discard', key: 'd', does: 'discard it', look: 'button-bad' }
+
+/** What a person can do in each state. */
+export const CHOICES: Readonly<Partial<Record<Workspace['state'], readonly Choice[]>>> = {
+  ready: [LAND, KEEP, DISCARD],
+  quarantined: [RETRY, KEEP, DISCARD],
+  discarded: [BACK],
+}
+
+const DONE: Readonly<Partial<Record<Workspace['state'], (workspace: Workspace) => string>>> = {
+  landed: ({ branch }) => `It is on ${branch}.`,
+  kept: ({ keptAs }) => `It is kept as the branch ${keptAs ?? ''}.`,
+  discarded: () => 'Discarded. It can be brought back for a while.',
+}
+
+/** Does it, and says what came of that: work that could not land waits with another reason than before. */
+export async function decideOn(workspace: Workspace, verb: Verb): Promise<void> {
+  try {
+    const now = await call(`workspaces.${verb}`, { run: workspace.runId })
+    const done = DONE[now.state]
+    if (done !== undefined) say(done(now))
+    else if (now.reason !== undefined && now.wish === undefined) say(`It is ${now.state}: ${now.reason}`, 'bad')
+  } catch (error) {
+    sayProblem(`It was not done (${verb})`, error)
+  }
+  refreshNow('runs.show', 'runs.statement', 'workspaces.list', 'workspaces.diff', 'status')
+}
