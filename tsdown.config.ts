@@ -1,17 +1,60 @@
+import { fileURLToPath } from 'node:url'
+
 import { defineConfig } from 'tsdown'
 
-/** One file out for one file in: a module finds its neighbours (the supervisor) beside itself, in `src` as in `dist`. */
+/** What is imported or started by its name; `modulePath` in src/base/place.ts finds the started ones. */
+const ENTRIES = [
+  'src/index.ts',
+  'src/testing/index.ts',
+  'src/cli/main.ts',
+  'src/processes/supervisor-main.ts',
+  'src/hooks/program.ts',
+]
+
+/**
+ * Loading a file costs more than what is in it: as one file for each module, `import 'holdfast'` would load 180. So what
+ * these load is gathered in a file each; a module goes to the first that loads it. The order is that of how quick they must be.
+ */
+const GATHERED = {
+  supervisor: 'src/processes/supervisor-main.ts',
+  'command-line': 'src/cli/main.ts',
+  runtime: 'src/index.ts',
+} as const
+
+interface Modules {
+  getModuleInfo(id: string): { readonly importedIds: readonly string[] } | null
+}
+
+const idOf = (name: string) => fileURLToPath(new URL(name, import.meta.url))
+const SOURCES = idOf('src/')
+const ENTRY_IDS: ReadonlySet<string> = new Set(ENTRIES.map(idOf))
+
+/** What loads when an entry loads; what it asks for later is not part of it. */
+function loadedBy(entry: string, modules: Modules): ReadonlySet<string> {
+  const found = new Set([idOf(entry)])
+  for (const id of found) {
+    for (const next of modules.getModuleInfo(id)?.importedIds ?? []) if (next.startsWith(SOURCES)) found.add(next)
+  }
+  return found
+}
+
+function gathered(): (id: string, modules: Modules) => string | null {
+  let groups: (readonly [string, ReadonlySet<string>])[] | undefined
+  return (id, modules) => {
+    groups ??= Object.entries(GATHERED).map(([name, entry]) => [name, loadedBy(entry, modules)])
+    // An entry does something when it is loaded: nobody else may load it along with what they need.
+    return ENTRY_IDS.has(id) ? null : (groups.find(([, ids]) => ids.has(id))?.[0] ?? null)
+  }
+}
+
 export default defineConfig({
-  entry: [
-    'src/index.ts',
-    'src/testing/index.ts',
-    'src/cli/main.ts',
-    'src/processes/supervisor-main.ts',
-    'src/hooks/program.ts',
-  ],
+  entry: ENTRIES,
   // The programs of the demo are no modules of ours: they are started.
   copy: [{ from: 'src/cli/demo/*.mjs', to: 'dist/cli/demo' }],
-  unbundle: true,
+  // Comments are a fifth of what would have to be read; the types keep theirs.
+  outputOptions: { comments: { jsdoc: false }, codeSplitting: { groups: [{ name: gathered() }] } },
+  // The tests have no types to be published.
+  tsconfig: 'src/tsconfig.json',
   format: 'esm',
   platform: 'node',
   fixedExtension: false,

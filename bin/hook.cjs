@@ -330,7 +330,7 @@ async function hand(call, told, left, env) {
 async function program() {
   const entry = PROGRAMS.map((name) => path.join(__dirname, '..', name)).find((file) => fs.existsSync(file))
   if (entry === undefined) throw new Error('the program is not installed completely')
-  require('node:module').enableCompileCache?.()
+  require('./compiled-code.cjs').keepCompiledCode(path.dirname(__dirname))
   return import(require('node:url').pathToFileURL(entry).href)
 }
 
@@ -511,7 +511,7 @@ function keepInSpool(call, told, trouble) {
     const temporary = path.join(folder, `.${name}.tmp`)
     const file = fs.openSync(temporary, 'wx', 0o600)
     try {
-      fs.writeFileSync(file, JSON.stringify(told))
+      fs.writeFileSync(file, sealed(call.home, JSON.stringify(told)))
       fs.fsyncSync(file)
     } finally {
       fs.closeSync(file)
@@ -522,6 +522,38 @@ function keepInSpool(call, told, trouble) {
   } catch (error) {
     return `the event is LOST: it could be kept neither in the store (${trouble}) nor in ${folder} (${error.message})`
   }
+}
+
+/**
+ * What a person or a tool said may have secrets in it, so all of it is encrypted, under the key of src/secrets/key.ts. Loaded only
+ * here: it takes longer than everything else that this program does.
+ */
+function sealed(home, text) {
+  const { createCipheriv, createHash, hkdfSync, randomBytes } = require('node:crypto')
+  const key = secretKey(home, randomBytes)
+  const derived = (use) => Buffer.from(hkdfSync('sha256', key, '', `holdfast ${use}`, 32))
+  const nonce = randomBytes(12)
+  const cipher = createCipheriv('aes-256-gcm', derived('encrypt'), nonce)
+  const bytes = Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
+  const keyId = createHash('sha256').update(derived('id')).digest('hex').slice(0, 8)
+  return JSON.stringify({ sealed: bytes.toString('base64url'), keyId })
+}
+
+function secretKey(home, randomBytes) {
+  const file = process.env.HOLDFAST_SECRET_KEY_FILE || path.join(home, 'secrets.key')
+  if (!fs.existsSync(file)) {
+    const temporary = `${file}.${process.pid}.tmp`
+    fs.writeFileSync(temporary, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'wx', flush: true })
+    try {
+      fs.linkSync(temporary, file)
+    } catch (error) {
+      if (error.code !== 'EEXIST') throw error
+    } finally {
+      fs.unlinkSync(temporary)
+    }
+    syncFolder(path.dirname(file))
+  }
+  return Buffer.from(fs.readFileSync(file, 'utf8').trim(), 'hex')
 }
 
 function syncFolder(folder) {

@@ -13,6 +13,7 @@ import { OCCURRENCE_MOVES } from '../src/schedule/occurrence.ts'
 import { SCHEDULE_MOVES } from '../src/schedule/schedule.ts'
 import { MESSAGE_MOVES } from '../src/threads/message.ts'
 import { THREAD_MOVES } from '../src/threads/thread.ts'
+import { WORKSPACE_MOVES } from '../src/workspace/workspace.ts'
 
 type Moves = Readonly<Record<string, readonly string[]>>
 
@@ -24,6 +25,7 @@ const NOUNS: Readonly<Record<string, Moves>> = {
   message: MESSAGE_MOVES,
   schedule: SCHEDULE_MOVES,
   occurrence: OCCURRENCE_MOVES,
+  workspace: WORKSPACE_MOVES,
 }
 const FILE = fileURLToPath(new URL('../ARCHITECTURE.md', import.meta.url))
 

@@ -18,7 +18,9 @@ import { all } from '../../src/store/transition.ts'
 import { FakeClock } from '../../src/testing/fake-clock.ts'
 import { MESSAGE_STATES } from '../../src/threads/message.ts'
 import { THREAD_STATES } from '../../src/threads/thread.ts'
+import { WISHES, WORKSPACE_MODES, WORKSPACE_STATES } from '../../src/workspace/workspace.ts'
 import { temporaryFolder } from '../support/engines.ts'
+import { ROWS, fillingRow, firstWords } from './filled.ts'
 
 const clock = new FakeClock()
 const asIs: Row<Record<string, unknown>> = { decode: (record) => ({ ...record }) }
@@ -50,34 +52,34 @@ function schemaAt(path: string): unknown[] {
 const upTo = (path: string, migrations: readonly Migration[]) =>
   opened(path, (connection) => migrate(connection, migrations))
 
-/** A row in every table that the first migration brings; a later one that cannot keep them breaks the test. */
-const ROWS = `
-  insert into threads (id, agent, created_at) values ('t', 'a', 1);
-  insert into workers (id, kind, home, host, identity, started_at) values ('w', 'daemon', 'h', 'a', '{}', 1);
-  insert into runs (id, thread_id, agent, state, request, request_digest, created_at) values ('r', 't', 'a', 'running', '{}', 'd', 1);
-  insert into attempts (id, run_id, number, fence, worker_id, mark, slots, claimed_at, lease_until)
-    values ('x', 'r', 1, 1, 'w', 'm', '[]', 1, 2);
-  insert into late_results (attempt_id, run_id, outcome, arrived_at) values ('x', 'r', '{}', 1);
-  insert into capacity (scope, used) values ('total', 1);
-  insert into breakers (agent, cause, failures) values ('a', 'auth', 1);
-  insert into messages (id, thread_id, generation, kind, key, state, body, created_at)
-    values ('m', 't', 1, 'completion', 'k', 'pending', '{}', 1);
-  insert into events (at, type, data) values (1, 'run.queued', '{}');`
+/** One row in every table, of the tables too that came after the first migration. */
+function fill(path: string): void {
+  opened(path, (connection) => {
+    connection.script(ROWS)
+    connection.script('pragma foreign_keys = off')
+    for (const table of tablesIn(connection)) {
+      if (rowsOf(connection, `select 1 from ${table}`).length > 0) continue
+      const [entry] = rowsOf(connection, `select sql from sqlite_schema where name = '${table}'`)
+      const columns = rowsOf(connection, `select * from pragma_table_info('${table}')`).map((column) => ({
+        name: String(column['name']),
+        type: String(column['type']),
+        required: column['notnull'] === 1 && column['dflt_value'] === null,
+      }))
+      connection.script(fillingRow(table, columns, firstWords(String(entry?.['sql']))))
+    }
+  })
+}
 
-const TABLES = [
-  'threads',
-  'workers',
-  'runs',
-  'attempts',
-  'late_results',
-  'capacity',
-  'breakers',
-  'messages',
-  'events',
-] as const
+/** Not the engine's own: what is in those is about this very connection. */
+const ENGINES = new Set(['schema_migrations', 'writers'])
 
-const contentAt = (path: string) =>
-  opened(path, (connection) => TABLES.map((table) => rowsOf(connection, `select * from ${table}`)))
+const tablesIn = (connection: Connection) =>
+  rowsOf(connection, `select name from sqlite_schema where type = 'table' and name not like 'sqlite_%' order by name`)
+    .map(({ name }) => String(name))
+    .filter((name) => !ENGINES.has(name))
+
+const contentAt = (path: string, tables: readonly string[]) =>
+  opened(path, (connection) => tables.map((table) => rowsOf(connection, `select * from ${table}`)))
 
 test('the released migrations are numbered from 1 without a gap', () => {
   expect(MIGRATIONS.map(({ number }) => number)).toEqual(MIGRATIONS.map((_, index) => index + 1))
@@ -89,14 +91,16 @@ test.each(MIGRATIONS.map((_, index) => index + 1))(
     const [fresh, old] = [aPath(), aPath()]
     upTo(fresh, MIGRATIONS)
     upTo(old, MIGRATIONS.slice(0, k))
-    opened(old, (connection) => connection.script(ROWS))
-    const before = contentAt(old)
+    fill(old)
+    const tables = opened(old, tablesIn)
+    expect(tables.length).toBeGreaterThanOrEqual(8 + k)
+    const before = contentAt(old, tables)
     upTo(old, MIGRATIONS)
     expect(schemaAt(old)).toEqual(schemaAt(fresh))
     expect(schemaAt(fresh).length).toBeGreaterThan(20)
-    const after = contentAt(old)
+    const after = contentAt(old, tables)
     for (const [index, rows] of before.entries()) expect(after[index]).toMatchObject(rows)
-    expect(before.map((rows) => rows.length)).toEqual(TABLES.map(() => 1))
+    expect(before.map((rows) => rows.length)).toEqual(tables.map(() => 1))
   },
 )
 
@@ -172,6 +176,9 @@ const STATES: readonly Words[] = [
   { table: 'schedules', column: 'kind', words: SCHEDULE_KINDS },
   { table: 'occurrences', column: 'state', words: OCCURRENCE_STATES },
   { table: 'occurrences', column: 'waits', words: WAITS },
+  { table: 'workspaces', column: 'state', words: WORKSPACE_STATES },
+  { table: 'workspaces', column: 'mode', words: WORKSPACE_MODES },
+  { table: 'workspaces', column: 'wish', words: WISHES },
 ]
 
 /** The words that a column's own check names, and the check itself, as the database has them. */

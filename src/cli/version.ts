@@ -1,0 +1,9 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { PACKAGE_FOLDER } from '../base/place.ts'
+
+export function ownVersion(): string {
+  const text = readFileSync(join(PACKAGE_FOLDER, 'package.json'), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
+}
