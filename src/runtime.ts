@@ -7,15 +7,13 @@ import type { Randomness } from './base/ids.ts'
 import { LIMITS } from './base/limits.ts'
 import type { LoadedConfig } from './config/load.ts'
 import type { Tool } from './loop/ports.ts'
-import type { AnyAgent, LiveEvent } from './workers/execute-agent.ts'
-import { homePaths, readWindowUrl } from './workers/home.ts'
-import { openChannels, openSigner } from './notify/open.ts'
-import { openAllAgents } from './workers/open-agents.ts'
+import type { Crew, CrewOptions, OwnWorkerOptions } from './workers/crew.ts'
+import type { LiveEvent } from './workers/execute-agent.ts'
+import { discreetly, openSecrets } from './workers/open-secrets.ts'
+import { homePaths } from './workers/home.ts'
 import { refuseOlderBackup, rememberSeen } from './workers/restored.ts'
-import { isOwnAgent } from './workers/webhook-agent.ts'
-import { registerThisProcess } from './workers/worker.ts'
 import type { Worker, WorkerOptions } from './workers/worker.ts'
-import { McpServers } from './tools/mcp/servers.ts'
+import type { WorkspaceDesk } from './workers/workspace-desk.ts'
 import { openStore } from './store/open.ts'
 import type { Store } from './store/store.ts'
 
@@ -26,6 +24,8 @@ export interface RuntimeOptions {
   readonly store?: string
   /** Agents, tools, policy, and how much at once; as `holdfast.config.json` has it. */
   readonly config?: LoadedConfig
+  /** `when-needed`: what is wrong with an agent is said when it is to do something, and who only looks need not load it. */
+  readonly agents?: 'now' | 'when-needed'
   /** The variables from which tools get the harmless ones. */
   readonly environment?: Readonly<Record<string, string>>
   /** Goes on with a database that was restored from an older backup. */
@@ -46,47 +46,42 @@ export interface Runtime {
   /** What was configured, for whoever explains it. */
   readonly config: LoadedConfig | undefined
   /** An agent's own tools; those of MCP servers are known only once the servers were asked. */
-  toolsOf(agent: string): ReadonlyMap<string, Tool> | undefined
+  toolsOf(agent: string): Promise<ReadonlyMap<string, Tool> | undefined>
   /** One tool of an agent; of an MCP server as a person has accepted it. */
   toolOf(agent: string, tool: string): Promise<Tool | undefined>
   /** Makes this process a worker of the given kind. */
   registerWorker(kind: WorkerOptions['kind'], own: OwnWorkerOptions): Promise<Worker>
+  /** What people see of the files of runs, and do about them. */
+  workspaces(): Promise<WorkspaceDesk>
   /** Tells what the agents of this process say and do, as it happens; the store has what must not be missed. */
   watch(listener: (event: LiveEvent) => void): () => void
   close(): Promise<void>
 }
 
-export type OwnWorkerOptions = Pick<WorkerOptions, 'concurrency'> &
-  Partial<Pick<WorkerOptions, 'foreground' | 'graceMs' | 'replaySpool'>>
-
-export type { LiveEvent }
+export type { LiveEvent, OwnWorkerOptions }
 
 /** The only wiring: a home folder, a store, and the ports to the world. */
 export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
-  const { home, config, warn = () => {} } = options
-  const { leaseMs = LIMITS.leaseMs, backlog = LIMITS.backlog, capacity: limits = {} } = config ?? {}
+  const { home, config } = options
+  const { leaseMs = LIMITS.leaseMs, backlog = LIMITS.backlog } = config ?? {}
   const [clock, random] = [systemClock, systemRandomness]
   await ensureFolder(home)
-  const store = await openStore(options.store ?? `sqlite:${homePaths(home).database}`, { clock, random })
-  try {
-    await refuseOlderBackup(home, store, random, options.acceptRestore === true)
-  } catch (error) {
-    await store.close()
-    throw error
-  }
-  const place = { cwd: config?.folder ?? home, env: options.environment ?? {}, codeCache: homePaths(home).codeCache }
-  const definitions = config?.mcpServers ?? new Map<string, never>()
-  const servers = new McpServers({ definitions, clock, random, warn, place, folder: homePaths(home).mcpServers })
-  const ports = { store, clock, random, warn, place, backlog, servers }
-  const agents = openAllAgents(config, ports)
-  const wakes = { commands: config?.wake ?? new Map<string, never>(), env: place.env }
-  const notifies = () => {
-    openSigner(config?.webhookSecret, clock, place.env)
-    return { channels: openChannels(config?.notify ?? [], clock, place.env), window: () => readWindowUrl(home) }
-  }
+  const env = options.environment ?? {}
+  const secrets = openSecrets({ home, env, store: options.store, config })
+  const warn = discreetly(options.warn ?? (() => {}))
+  const url = options.store ?? `sqlite:${homePaths(home).database}`
+  const store = await openStore(url, { clock, random, codec: secrets })
   const watchers = new Set<(event: LiveEvent) => void>()
   const live = (event: LiveEvent) => {
     for (const watcher of watchers) watcher(event)
+  }
+  const crew = whenNeeded({ store, clock, random, warn, live, home, config, leaseMs, backlog, env })
+  try {
+    await refuseOlderBackup(home, store, random, options.acceptRestore === true)
+    if (config !== undefined && options.agents !== 'when-needed') await crew.open()
+  } catch (error) {
+    await store.close()
+    throw error
   }
   return {
     home,
@@ -95,50 +90,37 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     random,
     leaseMs,
     backlog,
-    agents: [...agents.keys()].filter((name) => !isOwnAgent(name)),
+    agents: [...(config?.agents.keys() ?? [])],
     config,
-    ...toolsIn(agents),
-    registerWorker: (kind, own) => {
-      if (kind === 'daemon') void servers.endLeftovers()
-      return registerThisProcess({
-        store,
-        clock,
-        random,
-        home,
-        kind,
-        leaseMs,
-        limits,
-        warn,
-        agents,
-        live,
-        graceMs: LIMITS.graceMs,
-        ...(kind === 'daemon' ? { wakes, notifies: notifies() } : {}),
-        ...(config?.occurrencesKeptMs === undefined ? {} : { occurrencesKeptMs: config.occurrencesKeptMs }),
-        ...own,
-      })
+    toolsOf: async (agent) => (await crew.open()).toolsOf(agent),
+    toolOf: async (agent, tool) => (await crew.open()).toolOf(agent, tool),
+    registerWorker: async (kind, own) => (await crew.open()).registerWorker(kind, own),
+    workspaces: async () => {
+      const { openWorkspaceDesk } = await import('./workers/workspace-desk.ts')
+      const registerWorker = async () => (await crew.open()).registerWorker('command', { concurrency: 1 })
+      return openWorkspaceDesk({ store, clock, home, env, registerWorker })
     },
     watch(listener) {
       watchers.add(listener)
       return () => watchers.delete(listener)
     },
     async close() {
-      await servers.close()
+      await crew.close()
       await rememberSeen(home, store).catch((error: unknown) => warn(describeError(error)))
       await store.close()
     },
   }
 }
 
-const toolsIn = (agents: ReadonlyMap<string, AnyAgent>): Pick<Runtime, 'toolsOf' | 'toolOf'> => {
-  const withTools = (name: string) => {
-    const agent = agents.get(name)
-    return agent !== undefined && 'tools' in agent ? agent : undefined
-  }
+/** Its code is most of ours, and most commands only look at the store. */
+function whenNeeded(options: CrewOptions) {
+  let opening: Promise<Crew> | undefined
   return {
-    toolsOf: (name) => withTools(name)?.tools,
-    toolOf: async (name, tool) => {
-      const agent = withTools(name)
-      return agent?.tools.get(tool) ?? agent?.acceptedTool?.(tool)
+    open: () => (opening ??= import('./workers/crew.ts').then(({ openCrew }) => openCrew(options))),
+    async close() {
+      // Whoever wanted it was told why there is none.
+      const opened = await opening?.catch(() => undefined)
+      await opened?.close()
     },
   }
 }

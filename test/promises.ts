@@ -80,7 +80,7 @@ export const PROMISES: readonly Owed[] = [
   {
     id: 'workspace/all-or-nothing',
     part: 8,
-    due: false,
+    due: true,
     text: 'Files change only if the run succeeded and its check passed; a crash leaves before or after, never between. Discarded work stays recoverable for a while.',
   },
   {

@@ -55,6 +55,13 @@ export interface Subject {
 export const bytesOf = ({ tool, version, input }: Subject): string => canonicalJson({ tool, version, input })
 export const subjectDigest = (subject: Subject): string => digestOf({ ...subject })
 
+/**
+ * Whether it is still what was shown. A secret that was replaced meanwhile is the same reference in both, so both have the new value:
+ * then the digest, which is of the old one, says nothing any more, and the bytes do.
+ */
+export const covers = ({ digest, shown }: Approval, subject: Subject): boolean =>
+  digest === subjectDigest(subject) || shown === bytesOf(subject)
+
 /** One action, one request. */
 export const approvalOf = (actionId: ActionId): ApprovalId =>
   `apr_${actionId.slice(actionId.indexOf('_') + 1)}` as ApprovalId

@@ -1,3 +1,4 @@
+import { hiddenValues } from '../base/visible.ts'
 import type { RunId } from '../base/ids.ts'
 import { DECISION } from '../runs/park.ts'
 import { findRun, runRow } from '../runs/run.ts'
@@ -141,6 +142,7 @@ const iso = (instant: number) => new Date(instant).toISOString()
 /** The public JSON form of a request for a decision. `shown` are the exact bytes that it covers. */
 export function viewAsked({ approval, action, run, said }: AskedMatter) {
   const { id, state, digest, shown, askedBy, askedAt, expiresAt, decidedBy, decidedVia, decidedAt, note } = approval
+  const hidden = hiddenValues(shown)
   return {
     id,
     state,
@@ -154,6 +156,7 @@ export function viewAsked({ approval, action, run, said }: AskedMatter) {
     input: action.input,
     digest,
     shown,
+    ...(hidden === 0 ? {} : { hidden }),
     askedBy,
     askedAt: iso(askedAt),
     expiresAt: iso(expiresAt),

@@ -8,6 +8,7 @@ import type { Transition } from '../store/transition.ts'
 import { actionRow, findAction } from './action.ts'
 import type { Action } from './action.ts'
 import { recordSettled } from './propose.ts'
+import { followAction } from './step-doubt.ts'
 
 /** What nobody knows about, oldest first. */
 export const openDoubts = single((limit: number, after?: string) =>
@@ -63,6 +64,7 @@ export function* resolveDoubt(id: Action['id'], resolution: Resolution): Transit
   const data = { actionId: id, resolution: resolution.kind, by: resolution.by, ...said }
   yield* record({ type: 'doubt.resolved', threadId, runId, data })
   if (resolved.state === 'done' || resolved.state === 'failed') yield* recordSettled(resolved)
+  yield* followAction(resolved)
   yield* resumeDecided(runId)
   return { kind: 'resolved', action: resolved }
 }

@@ -8,7 +8,7 @@ import type { AttemptRef } from '../runs/attempt.ts'
 import { holdRun, resumeDecided } from '../runs/park.ts'
 import { findRun } from '../runs/run.ts'
 import { actionRow, findAction } from './action.ts'
-import { approvalOfAction, consumeApproval, requestApproval, subjectDigest, usableApproval } from './approval.ts'
+import { approvalOfAction, consumeApproval, covers, requestApproval, usableApproval } from './approval.ts'
 import { judge } from './policy.ts'
 import type { PolicyRule } from './policy.ts'
 import { rulesInForce } from './rule.ts'
@@ -106,7 +106,7 @@ function* permission(action: Action, { agent, policy, version }: Now): Transitio
   if (verdict.kind === 'deny') return { state: 'denied', error: `denied by ${verdict.by}` }
   const approval = action.tries > 0 ? undefined : yield* approvalOfAction.single(action.id)
   if (approval === undefined) return undefined
-  if (approval.digest !== subjectDigest(subject))
+  if (!covers(approval, subject))
     return { state: 'denied', error: 'its tool is not the one any more that was approved' }
   const isUsable = (yield* usableApproval.single(action.id)) !== undefined
   return isUsable ? undefined : { state: 'expired', error: 'its approval is over' }
@@ -114,9 +114,10 @@ function* permission(action: Action, { agent, policy, version }: Now): Transitio
 
 /** Used up in the transaction that records the start, and by nothing else. */
 function* useApproval(started: Action, { version }: Now): Transition<void> {
-  if (started.tries > 1 || (yield* approvalOfAction.single(started.id)) === undefined) return
-  const digest = subjectDigest({ tool: started.tool, version, input: started.input })
-  const used = yield* consumeApproval(started.id, digest)
+  const approval = started.tries > 1 ? undefined : yield* approvalOfAction.single(started.id)
+  if (approval === undefined) return
+  const isSame = covers(approval, { tool: started.tool, version, input: started.input })
+  const used = isSame ? yield* consumeApproval(started.id, approval.digest) : undefined
   if (used === undefined) throw new Error(`the approval of ${started.id} ran out while it was begun`)
 }
 

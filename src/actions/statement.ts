@@ -3,10 +3,10 @@ import { familyOf } from '../runs/children.ts'
 import { findRun, isTerminal } from '../runs/run.ts'
 import type { Run } from '../runs/run.ts'
 import type { Transition } from '../store/transition.ts'
-import { actionsOfRun } from './action.ts'
 import type { Action, ActionState } from './action.ts'
 import { approvalOfAction } from './approval.ts'
 import type { Approval } from './approval.ts'
+import { actionsOrSteps } from './step-view.ts'
 
 /**
  * What a run did to the world. A write that is done is an effect; one that is in doubt or under way may be one; of all
@@ -41,7 +41,7 @@ const isEffect = ({ effect, state, repeatOf }: Action) =>
 export function* readStatement(runId: RunId): Transition<Statement | undefined> {
   const run = yield* findRun.single(runId)
   if (run === undefined) return undefined
-  const actions = (yield* actionsOfRun.single(runId)).filter(({ effect }) => effect === 'write')
+  const actions = (yield* actionsOrSteps(run)).filter(({ effect }) => effect === 'write')
   const effects: Effect[] = []
   for (const action of actions.filter(isEffect)) {
     effects.push({ action, approval: yield* approvalOfAction.single(action.id) })
@@ -56,7 +56,7 @@ export function* readStatement(runId: RunId): Transition<Statement | undefined> 
 function* childStatement(id: RunId): Transition<ChildStatement> {
   const run = yield* findRun.single(id)
   if (run === undefined) throw new Error(`run ${id} vanished`)
-  const effects = (yield* actionsOfRun.single(id)).filter(isEffect)
+  const effects = (yield* actionsOrSteps(run)).filter(isEffect)
   const done = effects.filter(({ state }) => state === 'done').length
   return { run, done, inDoubt: effects.length - done }
 }

@@ -23,8 +23,8 @@ export function viewAction(action: Action) {
   return {
     id,
     runId,
-    /** The step whose reply asked for it. */
-    step: action.entrySeq,
+    /** The step whose reply asked for it; what a function did was asked for by nobody. */
+    ...(action.entrySeq < 0 ? {} : { step: action.entrySeq }),
     tool,
     effect,
     input,

@@ -153,6 +153,12 @@ export const ENDPOINTS = {
     scope: 'operate',
     summary: 'stop it for good: 200 it has ended, 202 its worker is stopping it',
   },
+  'runs.disown': {
+    method: 'POST',
+    path: '/runs/:run/disown',
+    scope: 'operate',
+    summary: 'say that its worker, on a machine that cannot be reached, is dead: the run ends as lost',
+  },
   'runs.events': { method: 'GET', path: '/runs/:run/events', scope: 'read', summary: 'what happened to it' },
   'runs.statement': {
     method: 'GET',
@@ -202,6 +208,56 @@ export const ENDPOINTS = {
     path: '/doubts/:doubt',
     scope: 'approve',
     summary: 'say what became of it; its run goes on at once',
+  },
+
+  // What runs did to files.
+  'workspaces.list': {
+    method: 'GET',
+    path: '/workspaces',
+    scope: 'read',
+    summary: 'the git transactions of runs, the newest first',
+  },
+  'workspaces.report': {
+    method: 'GET',
+    path: '/workspace-report',
+    scope: 'read',
+    summary: 'what transactions would have landed and discarded, from what shadows saw',
+  },
+  'workspaces.show': {
+    method: 'GET',
+    path: '/workspaces/:run',
+    scope: 'read',
+    summary: 'one, with what changed, the check and what became of it',
+  },
+  'workspaces.diff': {
+    method: 'GET',
+    path: '/workspaces/:run/diff',
+    scope: 'read',
+    summary: 'what the work changes, also that of a discarded one',
+  },
+  'workspaces.land': {
+    method: 'POST',
+    path: '/workspaces/:run/land',
+    scope: 'approve',
+    summary: 'put work that is ready on its branch',
+  },
+  'workspaces.keep': {
+    method: 'POST',
+    path: '/workspaces/:run/keep',
+    scope: 'approve',
+    summary: 'keep the work under a branch of its own, for good',
+  },
+  'workspaces.discard': {
+    method: 'POST',
+    path: '/workspaces/:run/discard',
+    scope: 'approve',
+    summary: 'discard work that is ready or in quarantine; it can be brought back for a while',
+  },
+  'workspaces.retry': {
+    method: 'POST',
+    path: '/workspaces/:run/retry',
+    scope: 'approve',
+    summary: 'try once more what ended in quarantine',
   },
 
   // What comes by itself.

@@ -46,6 +46,7 @@ import {
   wholeMessage,
   wholeThread,
 } from './shapes/thread.ts'
+import { workspace, workspaceDiff, workspaceMode, workspaceReport, workspaceState } from './shapes/workspace.ts'
 
 /** What a caller says besides the parts of the path: in the query of a GET, in the body of a POST. */
 interface Route {
@@ -161,6 +162,7 @@ export const ROUTES = {
   },
   'runs.show': { ask: nothing, answer: wholeRun },
   'runs.cancel': { ask: ask({ reason: note }), answer: run },
+  'runs.disown': { ask: nothing, answer: run },
   'runs.events': {
     ask: ask({ limit, after: seq.optional() }),
     answer: z.object({ items: z.array(event), next: z.number().optional() }),
@@ -200,6 +202,18 @@ export const ROUTES = {
     }),
     answer: doubt,
   },
+
+  'workspaces.list': {
+    ask: ask({ ...paging, state: z.array(workspaceState).optional(), mode: workspaceMode.optional() }),
+    answer: page(workspace),
+  },
+  'workspaces.report': { ask: ask({ since: instant.optional() }), answer: workspaceReport },
+  'workspaces.show': { ask: nothing, answer: workspace },
+  'workspaces.diff': { ask: nothing, answer: workspaceDiff },
+  'workspaces.land': { ask: ask({ by }), answer: workspace },
+  'workspaces.keep': { ask: ask({ branch: name.optional(), by }), answer: workspace },
+  'workspaces.discard': { ask: ask({ by }), answer: workspace },
+  'workspaces.retry': { ask: ask({ by }), answer: workspace },
 
   'schedules.list': {
     ask: ask({

@@ -37,3 +37,6 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
     signal?.addEventListener('abort', done, { once: true })
   })
 }
+
+/** When everything that is under way in this turn of the event loop has come as far as it can. */
+export const afterThisTurn = (work: () => void): void => void setImmediate(work)

@@ -194,7 +194,8 @@ export function errorCode(error: unknown): string | undefined {
 const unwritable = (path: string) =>
   new HoldfastError(NOT_WRITABLE.code, `cannot write ${path}: ${NOT_WRITABLE.says}`, { remedy: NOT_WRITABLE.remedy })
 
-async function named<T>(path: string, work: () => Promise<T>): Promise<T> {
+/** What the system says about a full disk or a forbidden folder becomes an error that says what to do. */
+export async function named<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {

@@ -191,14 +191,56 @@ export const LIMITS = {
   wakeAgainMs: 60_000,
   /** What a completion tells the parent of a run's output; the rest stays with the run. 32 KiB bounds a message. */
   summaryCharacters: 8_000,
+  /** Replies of one turn of a command-line agent that are recorded as steps, the last ones: they are written with its end, in one transaction. */
+  toldSteps: 200,
+  /** What is kept of the input or the result of one of its tool calls: a file that it wrote is in the file, not in the ledger. */
+  toldCharacters: 8_000,
+  /** What the new session of a command-line agent is shown of the conversation, when the one before is gone: some 8,000 tokens. */
+  retoldCharacters: 32_000,
   /** From TERM to KILL when a command is told to stop. */
   graceMs: 5_000,
+  /** Calls of functions that one claim takes: a commit stays short, and other workers get theirs. */
+  callsTogether: 256,
+  /** Whoever waits for a call that another process carries out looks for its end after a commit, this often at most. */
+  callLookMs: 10,
+  /** A step is known by its name, which is part of a key. */
+  stepNameCharacters: 200,
+  /** What a step or a function returned, as JSON: every step of a run is read again when it is taken over. */
+  stepCharacters: 1_048_576,
+  /** Branches of a function that run side by side come to the steps that are recorded at once; this is for a slow machine. */
+  recordedFirstMs: 2_000,
+  /** Functions that are at work at once, unless somebody says otherwise: they cost memory and no process. */
+  callsAtWork: 64,
   /** Runs that an embedded worker carries out at once: it shares its process with somebody else's program. */
   embeddedWorkers: 4,
   /** A draining daemon waits this long for its running commands before it hands them over. */
   drainMs: 10_000,
   /** Large outputs and fences of paused workers are kept this long after the command. */
   remainsKeptMs: 14 * 86_400_000,
+  // Workspaces (src/workers/workspace*).
+  /** A check that takes longer is stuck, unless somebody says otherwise. */
+  checkMs: 10 * 60_000,
+  /** Of what a check printed, its end: enough for the failing test and its trace. */
+  checkOutputBytes: 16 * 1024,
+  /** A check that is a file: a script, not a program image. */
+  checkFileBytes: 16 * 1024 * 1024,
+  /** How often a check is begun on one and the same work: its branch moved, or its supervisor was lost. */
+  checkRounds: 5,
+  /** Who waits to land hears of commits; this often it looks whether the one in front of it still lives. */
+  landingPollMs: 1_000,
+  /** Another git command that is at work in the user's tree is waited for so long, and looked at so often. */
+  busyTreeMs: 10_000,
+  busyTreePollMs: 100,
+  /** What could not be settled is tried again after this. */
+  settleAgainMs: 1_000,
+  /** And ever more seldom, up to this. */
+  settleSeldomMs: 5 * 60_000,
+  /** What still says after this that trying again does not help is a person's: quarantine. */
+  settleForMs: 10 * 60_000,
+  /** Who asked for something that another process is at waits so long for it. */
+  settleWaitMs: 30_000,
+  /** Discarded work can be brought back for so long. */
+  discardedKeptMs: 14 * 86_400_000,
   /** Rows in one page of a listing. */
   page: 100,
   /** Rows in the longest page that a reader may ask for. */
@@ -271,4 +313,20 @@ export const LIMITS = {
   quotaSpacingMs: 500,
   /** And for at least this long, though the first one succeeded: runs that were parked are woken a little later. */
   quotaRecoveryMs: 10_000,
+
+  // Git (src/git).
+  /** One git command: the checkout of a million files takes less; what takes longer hangs on a disk or a network mount. */
+  gitMs: 30 * 60_000,
+  /** What one git command may print into our memory: the names of a million files. */
+  gitOutputBytes: 256 * 1024 * 1024,
+  /** A diff that is shown; a person reads less, and the commit has the rest. */
+  diffBytes: 1024 * 1024,
+  /** Paths that are listed one by one; beyond that their number is told. */
+  pathsListed: 500,
+  /** A file of a run that is taken up into a commit. Git holds it for ever, and hosts refuse more than 100 MB; above this it is left out, and listed. */
+  largestFileBytes: 2 * 1024 * 1024 * 1024,
+  /** Commits of an agent that are kept one by one; more are squashed into one. */
+  keptCommits: 1_000,
+  /** Somebody's git command that holds the index is waited for: most take less than a tenth of a second. */
+  indexLockWaitMs: 2_000,
 } as const

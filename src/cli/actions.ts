@@ -6,8 +6,7 @@ import { EXIT } from './exit-code.ts'
 import type { SetExit } from './main.ts'
 import { refuseInsideRun } from './person.ts'
 
-export function addActions(program: Command, setExit: SetExit): void {
-  const actions = program.command('actions').description('what agents did; `runs statement` lists it')
+export function addActions(actions: Command, setExit: SetExit): void {
   actions
     .command('again')
     .description('an identical call may be performed once more; it is asked for afresh when an agent makes it')

@@ -20,11 +20,8 @@ interface DecisionFlags {
   readonly yes?: boolean
 }
 
-export function addApprovals(program: Command, setExit: SetExit): void {
-  const approvals = program
-    .command('approvals')
-    .description('what waits for a yes or a no; in a terminal, one by one')
-    .action(async (_: unknown, command: Command) => setExit(await withApi(command, desk)))
+export function addApprovals(approvals: Command, setExit: SetExit): void {
+  approvals.action(async (_: unknown, command: Command) => setExit(await withApi(command, desk)))
   approvals
     .command('list')
     .description('what waits for a decision, oldest first')

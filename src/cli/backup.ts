@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { chmod, link, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 
@@ -10,18 +11,19 @@ import type { Context } from './context.ts'
 import { EXIT } from './exit-code.ts'
 import type { SetExit } from './main.ts'
 
-export function addBackup(program: Command, setExit: SetExit): void {
-  program
-    .command('backup')
-    .description('a consistent copy of the database, while everything runs; for this user only')
-    .argument('<file>', 'where to; it must not be there yet')
-    .action(async (file: string, _: unknown, command: Command) =>
-      setExit(await withRuntime(command, (context) => backup(context, resolve(file)), 'welcome')),
-    )
+export function addBackup(own: Command, setExit: SetExit): void {
+  own.action(async (file: string, _: unknown, command: Command) =>
+    setExit(await withRuntime(command, (context) => backup(context, resolve(file)), 'welcome')),
+  )
 }
 
 /** Under another name first: whoever finds the file finds a whole one. */
 async function backup({ runtime, output }: Context, file: string): Promise<number> {
+  if (!existsSync(dirname(file))) {
+    throw new HoldfastError('usage/no-folder', `the folder ${dirname(file)} does not exist`, {
+      remedy: 'make it, or name a file in another one',
+    })
+  }
   const unfinished = join(dirname(file), `.${basename(file)}.${runtime.random.hex(8)}.tmp`)
   try {
     await runtime.store.copyTo(unfinished)
@@ -39,5 +41,6 @@ async function backup({ runtime, output }: Context, file: string): Promise<numbe
   }
   const { size } = await stat(file)
   output.result({ file, bytes: size }, () => `${file} (${size} bytes)`)
+  output.note('secrets in it are sealed; the key is not in it, so keep secrets.key of the home folder elsewhere')
   return EXIT.done
 }

@@ -5,8 +5,10 @@ import { systemClock } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
 import { HoldfastError, describeError } from '../base/errors.ts'
 import type { LoadedConfig } from '../config/load.ts'
+import { leaveNoDumps } from '../processes/crash-dumps.ts'
 import { createRuntime } from '../runtime.ts'
 import type { Runtime } from '../runtime.ts'
+import { beDiscreet } from './discreet.ts'
 import { readEnvironment } from './environment.ts'
 import type { Environment } from './environment.ts'
 import { findConfig } from './find-config.ts'
@@ -61,6 +63,7 @@ export async function withApi(
     return withRuntime(command, async (context) => work(await operatorHere(context)), configuration)
   }
   const output = makeOutput(flags.json === true)
+  await beDiscreet()
   const { remoteApi } = await import('./remote.ts')
   const api = remoteApi(environment.url, environment, output.note)
   return work({ environment, output, api, clock: systemClock, local: undefined })
@@ -84,10 +87,12 @@ export async function withRuntime(
   const output = makeOutput(flags.json === true)
   const environment = readEnvironment(flags)
   if (environment.url !== undefined && !HERE.has(command.name())) throw onlyHere(command)
+  leaveNoDumps()
   const config = await readConfiguration(flags, environment, output, configuration)
   const runtime = await createRuntime({
     home: environment.home,
     warn: output.note,
+    agents: configuration === 'needed' ? 'now' : 'when-needed',
     acceptRestore: flags.acceptRestore === true,
     ...(environment.store === undefined ? {} : { store: environment.store }),
     ...(config === undefined ? {} : { config }),

@@ -7,7 +7,8 @@ const MOST_OF_INPUT = 200
 
 /** What was said and done, in order, for people: the exact bytes are in `--json`. */
 export function describeTurns(steps: readonly StepView[], actions: readonly ActionView[]): string[] {
-  if (steps.length === 0) return []
+  // Those of a function: no model asked for them.
+  if (steps.length === 0) return actions.length === 0 ? [] : [actions.map(describeAction).join('\n')]
   return [steps.flatMap((step) => [describeStep(step), ...actionsAfter(step, actions)]).join('\n')]
 }
 
@@ -31,7 +32,7 @@ function describeAction(action: ActionView): string {
 }
 
 // Who settles an action when nothing went wrong, or says so in its error.
-const USUAL: readonly (string | undefined)[] = [undefined, 'its tool', 'nobody', 'limit', 'repeat']
+const USUAL: readonly (string | undefined)[] = [undefined, 'its tool', 'its function', 'nobody', 'limit', 'repeat']
 
 /** Evidence is named: "done, settled by its probe". */
 function whatBecame({ state, repeatOf, settledBy }: ActionView): string {

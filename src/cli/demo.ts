@@ -1,9 +1,8 @@
-import { extname } from 'node:path'
-
 import type { Command } from 'commander'
 
 import { systemClock as clock } from '../base/clock.ts'
 import { HoldfastError, describeError } from '../base/errors.ts'
+import { isClone } from '../base/place.ts'
 import type { Act, Check } from './demo/act.ts'
 import { inDoubt } from './demo/in-doubt.ts'
 import { killed } from './demo/killed.ts'
@@ -23,12 +22,8 @@ interface DemoFlags {
   readonly config?: string
 }
 
-export function addDemo(program: Command, setExit: SetExit): void {
-  program
-    .command('demo')
-    .description(
-      'the story, played with real processes: kill -9, a rate limit, a tool that will not stop; no keys needed',
-    )
+export function addDemo(own: Command, setExit: SetExit): void {
+  own
     .option('--keep', 'leave the folder with everything in it')
     .action(async (_: unknown, command: Command) => setExit(await demo(command.optsWithGlobals<DemoFlags>())))
 }
@@ -132,15 +127,12 @@ function total(acts: readonly PlayedAct[], elapsedMs: number): string {
   return failed === 0 ? `All verified: ${of}.` : `${failed} failed: ${of}.`
 }
 
-/** A clone runs its sources. */
-const inClone = extname(import.meta.url) === '.ts'
-
 function whatNext(stage: Stage, keep: boolean, acts: readonly PlayedAct[]): string {
-  const holdfast = inClone ? './bin/holdfast' : 'holdfast'
+  const holdfast = isClone ? './bin/holdfast' : 'holdfast'
   const look = keep ? [] : [[`${holdfast} demo --keep`, 'the same, and what it made stays to be looked at']]
   const lines = [
     ...look,
-    [inClone ? 'npm start' : 'holdfast up', 'the daemon, and a window in the browser'],
+    [isClone ? 'npm start' : 'holdfast up', 'the daemon, and a window in the browser'],
     [
       `${holdfast} send --agent NAME TEXT --wait`,
       'a message to an agent of your own; the README has one to begin with',
@@ -155,7 +147,7 @@ function whatNext(stage: Stage, keep: boolean, acts: readonly PlayedAct[]): stri
 
 function lookAt({ home, config }: Stage, acts: readonly PlayedAct[]): string {
   const facts = acts[0]?.facts as { readonly runId: string } | undefined
-  return `${inClone ? './bin/holdfast' : 'holdfast'} --home ${home} --config ${config} runs show ${facts?.runId}`
+  return `${isClone ? './bin/holdfast' : 'holdfast'} --home ${home} --config ${config} runs show ${facts?.runId}`
 }
 
 const indented = (text: string) => text.replaceAll(/^/gm, '  ')

@@ -22,8 +22,7 @@ interface ResolveFlags {
   readonly why?: string
 }
 
-export function addDoubts(program: Command, setExit: SetExit): void {
-  const doubts = program.command('doubts').description('writes that were cut off: they may or may not have happened')
+export function addDoubts(doubts: Command, setExit: SetExit): void {
   doubts
     .command('list', { isDefault: true })
     .description('what nobody knows about, oldest first')

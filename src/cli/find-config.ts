@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { CONFIG_NAMES, loadConfig } from '../config/load.ts'
 import type { LoadedConfig } from '../config/load.ts'
+
+export const CONFIG_NAMES = ['holdfast.config.ts', 'holdfast.config.json'] as const
 
 export interface ConfigFlags {
   readonly config?: string
@@ -18,14 +19,17 @@ export async function findConfig(
   userFolder: string,
   note: (text: string) => void,
 ): Promise<LoadedConfig | undefined> {
-  if (flags.config !== undefined) return loadConfig(flags.config)
+  if (flags.config !== undefined) return load(flags.config)
   const users = inFolder(userFolder)
-  if (users !== undefined) return loadConfig(users)
+  if (users !== undefined) return load(users)
   const found = inFolder('.')
   if (found === undefined) return undefined
-  if (flags.trust === true) return loadConfig(found)
+  if (flags.trust === true) return load(found)
   note(`${found} in this folder is not used; --trust uses it, --config names another`)
   return undefined
 }
 
 const inFolder = (folder: string) => CONFIG_NAMES.map((name) => join(folder, name)).find((path) => existsSync(path))
+
+/** Most commands are called without any, and then need not know how one is read. */
+const load = async (path: string) => (await import('../config/load.ts')).loadConfig(path)

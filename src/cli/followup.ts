@@ -20,8 +20,7 @@ import { describeTarget, describeWhen, nextOf } from './schedule-words.ts'
 import { namedThread } from './self.ts'
 import type { ScheduleView } from './views.ts'
 
-export function addFollowups(program: Command, setExit: SetExit): void {
-  const followup = program.command('followup').description('messages that come to a thread later, once')
+export function addFollowups(followup: Command, setExit: SetExit): void {
   const work = (command: Command, how: (operator: Operator) => Promise<number>) => withApi(command, how).then(setExit)
   withWhen(
     followup

@@ -1,18 +1,16 @@
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+
 import type { Command } from 'commander'
 
+import { PACKAGE_FOLDER } from '../base/place.ts'
 import type { SetExit } from './main.ts'
 
 /** The same program that the installed hooks start without the rest of the command line. */
-const SCRIPT = new URL('../../bin/hook.cjs', import.meta.url).href
+const SCRIPT = pathToFileURL(join(PACKAGE_FOLDER, 'bin', 'hook.cjs')).href
 
-export function addHook(program: Command, setExit: SetExit): void {
-  program
-    .command('hook')
-    .description(
-      'what a command-line agent calls at its events: reads one from standard input, answers as the agent expects',
-    )
-    .argument('<client>', 'claude, codex or gemini')
-    .argument('[event]', 'the event, for a client that gives it as an argument')
+export function addHook(own: Command, setExit: SetExit): void {
+  own
     .option('--start-daemon', 'at the start of a session, start the daemon if none is running')
     .action(async (client: string, event: string | undefined, _: unknown, command: Command) => {
       const { home, store, startDaemon } = command.optsWithGlobals<{

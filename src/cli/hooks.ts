@@ -22,6 +22,7 @@ import { readEnvironment } from './environment.ts'
 import type { Environment } from './environment.ts'
 import { EXIT } from './exit-code.ts'
 import type { SetExit } from './main.ts'
+import { beDiscreet } from './discreet.ts'
 import { makeOutput, table, visible } from './output.ts'
 import type { Output } from './output.ts'
 
@@ -43,10 +44,7 @@ const TOOLS_NOTE = 'Claude Code needs the token to report tool calls: set HOLDFA
 
 const client = (name: string) => new Argument(name, 'which command-line agent').choices(CLIENT_NAMES)
 
-export function addHooks(program: Command, setExit: SetExit): void {
-  const hooks = program
-    .command('hooks')
-    .description('what makes command-line agents report to Holdfast, in their own settings')
+export function addHooks(hooks: Command, setExit: SetExit): void {
   changing(hooks.command('install'), 'add our entries to the settings of an agent, or put them right')
     .option('--tools', 'Claude Code: report each tool call too, to the daemon, which must be running')
     .option('--start-daemon', 'the start of a session starts the daemon, where none is running')
@@ -84,6 +82,7 @@ const changing = (command: Command, description: string) =>
     .option('--dry-run', 'show what would change, and change nothing')
 
 async function install(name: ClientName, command: Command): Promise<number> {
+  await beDiscreet()
   const { flags, output, environment, place } = setUp(name, command)
   if (!existsSync(hookProgram().script)) throw incomplete()
   const question = questionOf(environment, [name])
@@ -100,6 +99,7 @@ async function install(name: ClientName, command: Command): Promise<number> {
 }
 
 async function remove(name: ClientName, command: Command): Promise<number> {
+  await beDiscreet()
   const { flags, output, place } = setUp(name, command)
   return propose(await planRemove(place), flags, output, [])
 }

@@ -15,6 +15,7 @@ import { EXIT } from './exit-code.ts'
 import { flushed } from './flush.ts'
 import type { SetExit } from './main.ts'
 import { describeMessage } from './messages.ts'
+import { jsonText, visible } from './output.ts'
 import { namedThread, threadOrSelf } from './self.ts'
 
 /** Taking from an inbox: printed and acknowledged at once, or by hand in two steps. */
@@ -68,7 +69,7 @@ async function drain(operator: Operator, given: string, { limit, lease: byHand =
   const { delivery, ...rest } = taken
   const shown = byHand ? taken : rest
   try {
-    await flushed(output.json ? `${JSON.stringify(shown, null, 2)}\n` : humanForm(shown))
+    await flushed(output.json ? `${jsonText(shown, 2)}\n` : visible(humanForm(shown)))
   } catch (error) {
     if (delivery !== undefined) await hands.giveBack()
     throw new HoldfastError('inbox/not-printed', `the messages could not be printed: ${describeError(error)}`, {

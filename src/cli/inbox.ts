@@ -16,10 +16,7 @@ import { describeMessage, messageTable } from './messages.ts'
 import { visible } from './output.ts'
 import { namedThread } from './self.ts'
 
-export function addInbox(program: Command, setExit: SetExit): void {
-  const inbox = program
-    .command('inbox')
-    .description("what waits in a thread's inbox; `holdfast inbox THREAD` lists it and takes nothing")
+export function addInbox(inbox: Command, setExit: SetExit): void {
   inbox
     .command('list', { isDefault: true })
     .description('what waits, or what became of it; takes nothing')

@@ -1,36 +1,34 @@
+import { inspect } from 'node:util'
+
 import { Command, CommanderError } from 'commander'
 
 import { describeError, viewError } from '../base/errors.ts'
-import { addActions } from './actions.ts'
-import { addApprovals } from './approvals.ts'
-import { addBackup } from './backup.ts'
-import { addDemo } from './demo.ts'
-import { addDoctor } from './doctor.ts'
-import { addDoubts } from './doubts.ts'
+import { outlineCommands } from './commands.ts'
+import { beDiscreet } from './discreet.ts'
 import { EXIT, exitCodeOf } from './exit-code.ts'
-import { addFollowups } from './followup.ts'
-import { addHook } from './hook.ts'
-import { addHooks } from './hooks.ts'
-import { addInbox } from './inbox.ts'
-import { addMcp } from './mcp.ts'
-import { addMcpTools } from './mcp-tools.ts'
-import { jsonText, visible } from './output.ts'
-import { addPolicy } from './policy.ts'
-import { addRun } from './run.ts'
-import { addRuns } from './runs.ts'
-import { addSchedules } from './schedule.ts'
-import { addSend } from './send.ts'
-import { addStatus } from './status.ts'
-import { addThreads } from './threads.ts'
-import { addToken } from './token.ts'
-import { addUp } from './up.ts'
+import { jsonText, makeOutput, visible } from './output.ts'
+import { ownVersion } from './version.ts'
 
 /** How a command says its exit code: the last one that ran. */
 export type SetExit = (code: number) => void
 
-export function makeProgram(setExit: SetExit): Command {
-  const program = new Command('holdfast')
+const programFor = (words: readonly string[]) => makeProgram(() => {}, words)
+
+/** With everything in it, or with only the one command that `argv` calls or asks about. */
+export async function makeProgram(setExit: SetExit, argv?: readonly string[]): Promise<Command> {
+  const program = bareProgram()
+  const commands = outlineCommands(program)
+  const called = argv === undefined ? undefined : calledBy(program, argv)
+  for (const [outline, load] of commands) {
+    if (argv === undefined || outline.name() === called) (await load())(outline, setExit, programFor)
+  }
+  return inherited(program)
+}
+
+function bareProgram(): Command {
+  return new Command('holdfast')
     .description('A durable runtime for AI agents: every write once, every stop final, nothing acknowledged is lost.')
+    .exitOverride()
     .enablePositionalOptions()
     .option('--home <dir>', 'one folder for everything (default: HOLDFAST_HOME, or the XDG folders)')
     .option(
@@ -42,53 +40,41 @@ export function makeProgram(setExit: SetExit): Command {
     .option('--json', 'one JSON value on standard output, nothing else there')
     .option('--accept-restore', 'go on with a database that was restored from an older backup')
     .option('--stack', 'show where in the code an unexpected error came from')
+    .option(VERSION, 'which Holdfast this is')
     .showHelpAfterError('(holdfast help shows the commands)')
-  for (const add of [
-    addUp,
-    addRun,
-    addSend,
-    addRuns,
-    addThreads,
-    addInbox,
-    addSchedules,
-    addFollowups,
-    addApprovals,
-    addDoubts,
-    addActions,
-    addPolicy,
-    addToken,
-    addBackup,
-    addStatus,
-    addDoctor,
-    addDemo,
-    addMcp,
-    addMcpTools,
-    addHooks,
-    addHook,
-  ])
-    add(program, setExit)
-  return inherited(program)
+}
+
+const VERSION = '-V, --version'
+
+/** The name of the command, as the program itself reads it: options may stand before it. */
+function calledBy(program: Command, argv: readonly string[]): string | undefined {
+  const { operands } = program.parseOptions([...argv])
+  return operands[0] === 'help' ? operands[1] : operands[0]
 }
 
 /** Global options may stand behind the command as well as before it. */
 function inherited(program: Command): Command {
-  const everywhere = (command: Command): void => {
+  const everywhere = (command: Command, name: string): void => {
     command.exitOverride()
     for (const child of command.commands) {
+      child.showHelpAfterError(`(${name} ${child.name()} --help says how)`)
       for (const option of program.options) {
-        if (!child.options.some(({ long }) => long === option.long)) child.addOption(option)
+        if (option.flags === VERSION || child.options.some(({ long }) => long === option.long)) continue
+        child.addOption(option)
       }
-      everywhere(child)
+      everywhere(child, `${name} ${child.name()}`)
     }
   }
-  everywhere(program)
+  everywhere(program, program.name())
   return program
 }
 
 export async function main(argv: string[]): Promise<number> {
   let exit: number = EXIT.done
-  const program = makeProgram((code) => (exit = code))
   try {
+    const program = await makeProgram((code) => (exit = code), argv)
+    const { version, json } = program.opts<{ version?: boolean; json?: boolean }>()
+    if (version === true) return sayVersion(json === true)
     await program.parseAsync(argv, { from: 'user' })
     return exit
   } catch (error) {
@@ -96,8 +82,21 @@ export async function main(argv: string[]): Promise<number> {
   }
 }
 
-function explainFailure(error: unknown, all: readonly string[]): number {
+function sayVersion(json: boolean): number {
+  const version = ownVersion()
+  makeOutput(json).result({ version }, () => version)
+  return EXIT.done
+}
+
+/** What nobody foresaw ends the process, as it would without us; what it says leaves by the same door as everything else. */
+export function endDiscreetly(error: unknown): void {
+  process.stderr.write(`${visible(inspect(error))}\n`)
+  process.exit(EXIT.failed)
+}
+
+async function explainFailure(error: unknown, all: readonly string[]): Promise<number> {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage
+  await beDiscreet()
   const argv = all.includes('--') ? all.slice(0, all.indexOf('--')) : all
   if (argv.includes('--json')) process.stdout.write(`${jsonText({ error: viewError(error) }, 2)}\n`)
   process.stderr.write(`holdfast: ${visible(describeError(error))}\n`)

@@ -10,10 +10,7 @@ import { EXIT } from './exit-code.ts'
 import type { SetExit } from './main.ts'
 import { ago, table, visible } from './output.ts'
 
-export function addMcpTools(program: Command, setExit: SetExit): void {
-  const tools = program
-    .command('mcp-tools')
-    .description('the tools of MCP servers: what was accepted, what waits for a yes')
+export function addMcpTools(tools: Command, setExit: SetExit): void {
   tools
     .command('list')
     .description('every tool that an agent of ours has met')

@@ -26,13 +26,10 @@ import type { SetExit } from './main.ts'
 import { selfThread } from './self.ts'
 import { whenToldToStop } from './told-to-stop.ts'
 
-export function addMcp(program: Command, setExit: SetExit): void {
-  program
-    .command('mcp')
-    .description('an MCP server on standard input and output: the tools of Holdfast for the agent that starts it')
-    .action(async (_: unknown, command: Command) => {
-      setExit(await withRuntime(command, serveHere, 'welcome'))
-    })
+export function addMcp(own: Command, setExit: SetExit): void {
+  own.action(async (_: unknown, command: Command) => {
+    setExit(await withRuntime(command, serveHere, 'welcome'))
+  })
 }
 
 async function serveHere(context: Context): Promise<number> {

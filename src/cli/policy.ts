@@ -19,8 +19,7 @@ interface ExplainFlags {
   readonly effect?: string
 }
 
-export function addPolicy(program: Command, setExit: SetExit): void {
-  const policy = program.command('policy').description('which actions are allowed, which ask, which are denied')
+export function addPolicy(policy: Command, setExit: SetExit): void {
   policy
     .command('check')
     .description('rules that can never decide anything, and names that nothing has')

@@ -8,6 +8,7 @@ import { newRunId, newThreadId } from '../base/ids.ts'
 import type { RunId, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { harmlessVariables } from '../base/variables.ts'
+import { thisPlace } from '../processes/identity.ts'
 import { cancelRun } from '../runs/cancel.ts'
 import { findRun, isTerminal } from '../runs/run.ts'
 import type { Run } from '../runs/run.ts'
@@ -16,6 +17,8 @@ import type { Submission, Submitted } from '../runs/submit.ts'
 import { readWholeRun, viewRun } from '../runs/view.ts'
 import { liveDaemons } from '../runs/worker.ts'
 import type { Worker } from '../workers/worker.ts'
+import { viewWorkspace } from '../workspace/view.ts'
+import { findWorkspace } from '../workspace/workspace.ts'
 import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
 import { durationOption } from './duration-option.ts'
@@ -24,11 +27,15 @@ import { theThread } from '../control/find.ts'
 import { brokenPipe, terminal } from './foreground.ts'
 import type { SetExit } from './main.ts'
 import { progress } from './output.ts'
+import { noteFiles } from './run-outcome.ts'
+import { addWorkspaceOptions, lookAtRepository, workspaceAsked } from './run-workspace.ts'
+import type { WorkspaceFlags } from './run-workspace.ts'
 import { outsideOfSession, threadOrSelf } from './self.ts'
 import { whenToldToStop } from './told-to-stop.ts'
+import type { WorkspaceView } from './views.ts'
 import { untilEnded } from './wait.ts'
 
-interface RunFlags {
+interface RunFlags extends WorkspaceFlags {
   readonly agent: string
   readonly thread?: string
   readonly parent?: string
@@ -40,11 +47,8 @@ interface RunFlags {
   readonly notify: boolean
 }
 
-export function addRun(program: Command, setExit: SetExit): void {
-  program
-    .command('run')
-    .description('run a command durably: claimed, timed, cancellable, its end recorded once')
-    .argument('<command...>', 'the command, after --')
+export function addRun(own: Command, setExit: SetExit): void {
+  addWorkspaceOptions(own)
     .option('--agent <name>', 'in whose name it runs: capacity and breakers are counted by it', 'command')
     .option('--thread <thread>', 'the thread it belongs to; one run at a time (default: a new one)')
     .option('--parent <thread>', 'the thread that gets its completion; "self" is the one this process runs in')
@@ -62,12 +66,15 @@ export function addRun(program: Command, setExit: SetExit): void {
 
 async function runCommand(context: Context, argv: [string, ...string[]], flags: RunFlags): Promise<number> {
   const submission = await describeRun(context, argv, flags)
+  const { workspace } = submission.request
+  if (workspace !== undefined) await lookAtRepository(context, workspace, flags.init === true)
   return flags.detach === true ? runDetached(context, submission) : runHere(context, submission)
 }
 
 async function describeRun(context: Context, argv: [string, ...string[]], flags: RunFlags): Promise<Submission> {
   const { runtime, environment } = context
   const { thread, key, timeout, queueTimeout, agent, priority, notify } = flags
+  const workspace = workspaceAsked(flags)
   const parentThreadId = await parentOf(context, flags.parent)
   return {
     id: newRunId(runtime.random),
@@ -79,10 +86,13 @@ async function describeRun(context: Context, argv: [string, ...string[]], flags:
     request: {
       kind: 'command',
       argv,
-      cwd: resolve('.'),
+      // In both modes the same folder; a transaction has it in a tree of its own.
+      cwd: workspace?.root ?? resolve('.'),
       ...(timeout === undefined ? {} : { timeoutMs: timeout }),
       ...(flags.detach === true ? { env: harmlessVariables(environment.variables) } : {}),
+      ...(workspace === undefined ? {} : { workspace }),
     },
+    ...(workspace === undefined ? {} : { host: thisPlace().host }),
     ...(key === undefined ? {} : { key }),
     ...(queueTimeout === undefined ? {} : { expiresInMs: queueTimeout }),
     ...(parentThreadId === undefined ? {} : { parentThreadId }),
@@ -189,14 +199,28 @@ async function cancelHere({ runtime, output }: Context, id: RunId, by: string): 
   await runtime.store.apply(cancelRun, id, { by }).catch((error: unknown) => output.note(describeError(error)))
 }
 
-async function report({ runtime, output }: Context, id: RunId): Promise<number> {
+async function report(context: Context, id: RunId): Promise<number> {
+  const { runtime, output } = context
   const whole = await runtime.store.read(readWholeRun, id)
   if (whole === undefined) throw new HoldfastError('not-found/run', `${id} is gone`)
   const { run, late } = whole
-  if (output.json) output.result(viewRun(run, late), () => '')
-  else if (run.state !== 'succeeded' && run.code !== 'exit')
-    output.note(`${run.state}${run.error === null ? '' : `: ${run.error}`} (${run.id})`)
+  const workspace = run.workspace === null ? undefined : await filesOf(context, id)
+  if (output.json) output.result({ ...viewRun(run, late), ...(workspace && { workspace }) }, () => '')
+  else if (run.state !== 'succeeded' && run.code !== 'exit') output.note(`${describeEnd(run, workspace)} (${run.id})`)
+  if (workspace !== undefined) noteFiles(output, workspace)
   return mirroredExit(run)
+}
+
+/** As the API has it, so that everybody reads the same words. */
+async function filesOf({ runtime }: Context, id: RunId): Promise<WorkspaceView | undefined> {
+  const workspace = await runtime.store.read(findWorkspace, id)
+  return workspace === undefined ? undefined : (viewWorkspace(workspace) as WorkspaceView)
+}
+
+/** What a check printed is told with what became of the files. */
+function describeEnd({ state, code, error }: Run, workspace: WorkspaceView | undefined): string {
+  const why = code === 'validation' ? (workspace?.check?.why ?? error) : error
+  return why === null ? state : `${state}: ${why}`
 }
 
 /** The command's own exit code; a run that did not succeed never exits 0. */

@@ -3,17 +3,12 @@ import type { Command } from 'commander'
 
 import { formatDuration } from '../base/duration.ts'
 import { HoldfastError } from '../base/errors.ts'
-import { newAttemptId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
-import { theRun } from '../control/find.ts'
-import { judgeProcess } from '../processes/identity.ts'
-import { disownRun, heldAttempts } from '../runs/recover.ts'
 import { RUN_STATES, isTerminal } from '../runs/run.ts'
 import type { RunState } from '../runs/run.ts'
-import { viewRun } from '../runs/view.ts'
 import { collect } from './collect.ts'
-import { withApi, withRuntime } from './context.ts'
-import type { Context, Operator } from './context.ts'
+import { withApi } from './context.ts'
+import type { Operator } from './context.ts'
 import { describeTurns } from './conversation.ts'
 import { showEvents } from './events.ts'
 import type { EventFlags } from './events.ts'
@@ -24,9 +19,9 @@ import { describeAwaited } from './show-matter.ts'
 import { showStatement } from './statement.ts'
 import { untilStopped } from './stopped.ts'
 import type { RunView, WholeRunView } from './views.ts'
+import { describeFiles } from './workspace-words.ts'
 
-export function addRuns(program: Command, setExit: SetExit): void {
-  const runs = program.command('runs').description('what was and is being executed')
+export function addRuns(runs: Command, setExit: SetExit): void {
   runs
     .command('list')
     .description('the newest runs first')
@@ -57,7 +52,7 @@ export function addRuns(program: Command, setExit: SetExit): void {
     .description('say that the worker of a run, on a host that cannot be reached, is dead: the run ends as lost')
     .argument('<run>')
     .action(async (id: string, _: unknown, command: Command) =>
-      setExit(await withRuntime(command, (context) => disown(context, id), 'welcome')),
+      setExit(await withApi(command, (operator) => disown(operator, id))),
     )
   runs
     .command('statement')
@@ -116,10 +111,14 @@ async function show(operator: Operator, given: string): Promise<number> {
   const { api, output } = operator
   const run = await api.call('runs.show', { run: given })
   output.result(run, () => [describeRun(run), ...describeTurns(run.steps ?? [], run.actions ?? [])].join('\n\n'))
+  if (run.silent !== undefined) output.note(describeSilence(run.id, run.silent))
   if (run.waitsFor === undefined) return EXIT.done
   output.note(await describeAwaited(operator, run.waitsFor))
   return EXIT.waiting
 }
+
+const describeSilence = (id: string, { host, since }: NonNullable<WholeRunView['silent']>) =>
+  `its worker on ${host} has been silent since ${since}, and its command may be running there: start Holdfast there again, or, if that machine is gone for good, \`holdfast runs disown ${id}\` ends the run as lost`
 
 function describeRun(run: WholeRunView): string {
   const { request, cancel: cancelled, attempts, lateResults = [] } = run
@@ -133,6 +132,7 @@ function describeRun(run: WholeRunView): string {
     ['agent', run.agent],
     ['asked for', asked(run)],
     ['folder', request.kind === 'command' ? request.cwd : ''],
+    ['files', run.workspace === undefined ? '' : describeFiles(run.workspace)],
     ['timeout', timeoutMs === undefined ? '' : formatDuration(timeoutMs)],
     ['created', run.createdAt],
     ['started', run.startedAt ?? ''],
@@ -141,6 +141,7 @@ function describeRun(run: WholeRunView): string {
       'cancelled by',
       cancelled === undefined ? '' : `${cancelled.by}${cancelled.reason === undefined ? '' : `: ${cancelled.reason}`}`,
     ],
+    ['tokens', describeUsage(run)],
     ['attempts', attempts.map(({ number, outcome }) => `${number} ${outcome ?? 'under way'}`).join(', ')],
     [
       'late results',
@@ -151,6 +152,12 @@ function describeRun(run: WholeRunView): string {
   return [facts, printed('standard output', stdout), printed('standard error', stderr)]
     .filter((part) => part !== '')
     .join('\n\n')
+}
+
+/** Nothing for what has no model, or does not say what it took. */
+function describeUsage({ usage: { inputTokens, outputTokens, costUsd } }: WholeRunView): string {
+  if (inputTokens + outputTokens === 0 && costUsd === 0) return ''
+  return `${inputTokens} in, ${outputTokens} out${costUsd === 0 ? '' : `, $${costUsd}`}`
 }
 
 interface Printed {
@@ -185,31 +192,21 @@ async function cancel(operator: Operator, given: string, { reason, wait }: Cance
 
 /** Without what belongs to it. */
 export function onlyRun(whole: WholeRunView): RunView {
-  const { attempts: _a, steps: _s, actions: _c, waitsFor: _w, lateResults: _l, ...run } = whole
+  const {
+    attempts: _a,
+    steps: _s,
+    actions: _c,
+    waitsFor: _w,
+    silent: _n,
+    workspace: _k,
+    lateResults: _l,
+    ...run
+  } = whole
   return run
 }
 
-async function disown({ runtime, output }: Context, given: string): Promise<number> {
-  const { id } = await theRun(runtime.store, given)
-  const held = (await runtime.store.read(heldAttempts)).find(({ runId }) => runId === id)
-  if (held === undefined || held.leaseOver === 0 || judgeProcess(held.identity) !== 'unreachable') {
-    throw new HoldfastError('runs/not-lost', `${id} is not held by a silent worker on a host that cannot be reached`, {
-      remedy: 'a daemon recovers runs of this host by itself; `holdfast runs cancel` stops one that is running',
-    })
-  }
-  const worker = await runtime.registerWorker('command', { concurrency: 1 })
-  const taker = {
-    workerId: worker.id,
-    leaseMs: runtime.leaseMs,
-    attemptId: newAttemptId(runtime.random),
-    mark: runtime.random.hex(16),
-  }
-  const ended = await runtime.store.apply(disownRun, held, taker, `the operator (process ${process.pid})`)
-  await worker.stop()
-  if (ended === undefined)
-    throw new HoldfastError('runs/not-lost', `${id} was settled by somebody else meanwhile`, {
-      remedy: '`holdfast runs show` says how',
-    })
-  output.result(viewRun(ended.run), () => `${id} ${ended.run.state}`)
+async function disown({ api, output }: Operator, given: string): Promise<number> {
+  const run = await api.call('runs.disown', { run: given })
+  output.result(run, () => `${run.id} ${run.state}`)
   return EXIT.done
 }

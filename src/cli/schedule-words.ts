@@ -18,6 +18,8 @@ export function describeTarget(target: ScheduleView['target']): string {
       return `asks ${target.agent}: ${brief(target.text)}`
     case 'command':
       return `runs ${brief(target.argv.map(quoted).join(' '))}`
+    case 'call':
+      return `calls the function ${target.function}`
     case 'webhook':
       return `calls ${brief(target.url)}`
   }

@@ -27,10 +27,7 @@ import { namedThread } from './self.ts'
 import type { OccurrenceView } from './views.ts'
 import { nextChange } from './wait.ts'
 
-export function addSchedules(program: Command, setExit: SetExit): void {
-  const schedule = program
-    .command('schedule')
-    .description('what comes by itself: once, at intervals or by cron, each firing with a line in the ledger')
+export function addSchedules(schedule: Command, setExit: SetExit): void {
   const work = (command: Command, how: (operator: Operator) => Promise<number>) => withApi(command, how).then(setExit)
   addMaking(schedule, work)
   addLooking(schedule, work)

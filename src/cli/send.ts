@@ -26,11 +26,8 @@ interface SendFlags {
   readonly timeout?: number
 }
 
-export function addSend(program: Command, setExit: SetExit): void {
-  program
-    .command('send')
-    .description("put a message into a thread's inbox: to a thread, or with --agent to a new one")
-    .argument('<text...>', 'THREAD TEXT, or with --agent just TEXT')
+export function addSend(own: Command, setExit: SetExit): void {
+  own
     .option('--agent <name>', 'start a new thread with this agent')
     .option('--key <key>', 'the same key is the same message')
     .option('--wait', 'wait for the run that takes it')
@@ -46,6 +43,7 @@ async function send(operator: Operator, words: readonly string[], flags: SendFla
   const [given = '', ...rest] = words
   const to = agent === undefined ? { threadId: given } : { agent }
   const text = (agent === undefined ? rest : words).join(' ').trim()
+  if (agent === undefined && rest.length === 0) throw toNobody()
   if (waits && to.threadId !== undefined) await refuseSilence(operator, to.threadId)
   const sent = await api.call('messages.send', {
     ...to,
@@ -55,7 +53,10 @@ async function send(operator: Operator, words: readonly string[], flags: SendFla
     // What is sent from inside of a run comes from its thread, and is labelled so.
     ...(environment.thread === undefined ? {} : { from: environment.thread }),
   })
-  if (waits) return wait(operator, sent)
+  if (waits) {
+    await refuseVainWait(operator, agent)
+    return wait(operator, sent)
+  }
   const { threadId, runId } = sent
   output.result(sent, () => `${threadId}${runId === undefined ? '' : ` ${runId}`}`)
   if (runId === undefined) output.note(`it waits in the inbox of ${threadId}`)
@@ -75,6 +76,26 @@ async function refuseSilence({ api }: Operator, given: string): Promise<void> {
   throw new HoldfastError('usage/no-answer', `thread ${id} is one of ${agent}, which answers nobody here`, {
     remedy: 'send without --wait: it waits in the inbox',
   })
+}
+
+const toNobody = () =>
+  new HoldfastError('usage/send', 'it does not say both to whom and what', {
+    remedy:
+      '`holdfast send THREAD TEXT`, or `holdfast send --agent NAME TEXT` for a new thread; `holdfast threads list` shows those that are there',
+  })
+
+/** Stored it is; but who would wait for an agent that only a daemon has, while none is running, waits for ever. */
+async function refuseVainWait(operator: Operator, agent: string | undefined): Promise<void> {
+  const { local } = operator
+  if (agent === undefined || local === undefined || local.runtime.agents.includes(agent)) return
+  if (await hasDaemon(operator)) return
+  throw new HoldfastError(
+    'daemon/none',
+    `it is stored, but no daemon is running, and the configuration here has no agent "${agent}"`,
+    {
+      remedy: 'start `holdfast up` with the configuration that has it',
+    },
+  )
 }
 
 type Sent = Answer<'messages.send'>

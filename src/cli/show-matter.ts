@@ -30,6 +30,7 @@ export function describeAsked(approval: ApprovalView): string {
     ['decided', decided(approval)],
     ['note', approval.note ?? ''],
     ['digest', approval.digest],
+    ['hidden', hiddenWords(approval.hidden)],
   ])
   const exact = `exact bytes (${Buffer.byteLength(approval.shown)}):\n  ${oneLine(approval.shown)}`
   return [lines, `input:\n${indented(inputText(approval.input))}`, exact, ...modelWords(approval.modelSaid)].join(
@@ -39,6 +40,11 @@ export function describeAsked(approval: ApprovalView): string {
 
 /** Nothing is cut off, and nothing is raw. */
 const inputText = (input: unknown) => jsonText(input, 2)
+
+const hiddenWords = (hidden = 0): string =>
+  hidden === 0
+    ? ''
+    : `${hidden} secret ${hidden === 1 ? 'value is' : 'values are'} not shown; the decision covers the exact bytes`
 
 const decided = ({ decided: answer }: ApprovalView): string =>
   answer === undefined ? '' : `by ${answer.by ?? '?'} through ${answer.via ?? '?'} at ${answer.at}`

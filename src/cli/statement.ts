@@ -3,6 +3,7 @@ import { EXIT } from './exit-code.ts'
 import { jsonText, visible } from './output.ts'
 import { facts } from './show-matter.ts'
 import type { StatementView } from './views.ts'
+import { describeFiles } from './workspace-words.ts'
 
 /** Every effect that a run had on the world, for whoever has to answer for it. */
 export async function showStatement({ api, output }: Operator, run: string): Promise<number> {
@@ -11,7 +12,8 @@ export async function showStatement({ api, output }: Operator, run: string): Pro
   return EXIT.done
 }
 
-function describe({ runId, state, agent, threadId, command, effects, withoutEffect, children, final }: StatementView) {
+function describe(statement: StatementView) {
+  const { runId, state, agent, threadId, command, effects, withoutEffect, children, final } = statement
   const head = facts([
     ['run', `${runId} (${state})`],
     ['agent', agent],
@@ -25,10 +27,20 @@ function describe({ runId, state, agent, threadId, command, effects, withoutEffe
   return [
     head,
     final ? `${what}. Nothing is open.` : `${what}. More may follow.`,
+    ...describeDiscarded(statement),
     ...effects.map(describeEffect),
     ...(withoutEffect.length === 0 ? [] : [['without effect:', ...withoutEffect.map(describeWithout)].join('\n')]),
     ...(children.length === 0 ? [] : [['by runs that it started:', ...children.map(describeChild)].join('\n')]),
   ].join('\n\n')
+}
+
+/** Git takes back files and nothing else: what was done besides is said right beside it. */
+function describeDiscarded({ workspace, effects, children }: StatementView): string[] {
+  if (workspace === undefined) return []
+  const files = facts([['files', describeFiles(workspace)]])
+  const isDiscarded = workspace.state === 'discarded' || workspace.state === 'discarding'
+  if (!isDiscarded || effects.length + children.length === 0) return [files]
+  return [`${files}\nThe files were discarded. What follows is outside of them, and nobody took it back:`]
 }
 
 const STATES: Readonly<Record<string, string>> = {

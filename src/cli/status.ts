@@ -8,11 +8,8 @@ import type { SetExit } from './main.ts'
 import { ago, table } from './output.ts'
 import { commandLine } from './runs.ts'
 
-export function addStatus(program: Command, setExit: SetExit): void {
-  program
-    .command('status')
-    .description('what is going on')
-    .action(async (_: unknown, command: Command) => setExit(await withApi(command, status)))
+export function addStatus(own: Command, setExit: SetExit): void {
+  own.action(async (_: unknown, command: Command) => setExit(await withApi(command, status)))
 }
 
 async function status({ api, output, clock }: Operator): Promise<number> {
@@ -28,9 +25,11 @@ function describe(
     messages,
     wakes,
     schedules,
+    workspaces,
     needsAPerson,
     troubledSchedules,
     openBreakers,
+    silentRuns,
     active,
   }: Answer<'status'>,
   now: number,
@@ -43,8 +42,12 @@ function describe(
     `messages: ${counted(messages) || 'none yet'}`,
     ...(wakes.total === 0 ? [] : [`wakes of idle sessions: ${wakes.total}, ${wakes.vain} of them in vain`]),
     ...(Object.keys(schedules).length === 0 ? [] : [`schedules and follow-ups: ${counted(schedules)}`]),
+    ...(Object.keys(workspaces).length === 0 ? [] : [`workspaces: ${counted(workspaces)}`]),
     ...describeNeed(needsAPerson),
     ...troubledSchedules.map(describeTrouble),
+    ...silentRuns.map(
+      ({ runId, host }) => `${runId} is held by ${host}, which is silent (holdfast runs show ${runId})`,
+    ),
     ...openBreakers.map(({ agent, openUntil }) => {
       const until = Date.parse(openUntil) > now ? `until ${openUntil}` : 'until its next run succeeds'
       return `agent ${agent} is stopped ${until}: its provider refuses the credentials; check its API key`
@@ -64,10 +67,15 @@ const counted = (counts: Readonly<Record<string, number>>) =>
     .map(([state, count]) => `${count} ${state}`)
     .join(', ')
 
-function describeNeed({ approvals, doubts }: { readonly approvals: number; readonly doubts: number }): string[] {
+function describeNeed({ approvals, doubts, workspaces }: Answer<'status'>['needsAPerson']): string[] {
   return [
     ...(approvals === 0 ? [] : [`waiting for a yes or a no: ${approvals} (holdfast approvals)`]),
     ...(doubts === 0 ? [] : [`in doubt, waiting for somebody who knows: ${doubts} (holdfast doubts)`]),
+    ...(workspaces === 0
+      ? []
+      : [
+          `work that waits to be landed or is in quarantine: ${workspaces} (holdfast workspace list --state ready quarantined)`,
+        ]),
   ]
 }
 

@@ -18,8 +18,7 @@ import type { TailFlags } from './threads-tail.ts'
 import { describeBranch } from './threads-tree.ts'
 import type { ThreadView } from './views.ts'
 
-export function addThreads(program: Command, setExit: SetExit): void {
-  const threads = program.command('threads').description('the durable conversations that runs belong to')
+export function addThreads(threads: Command, setExit: SetExit): void {
   const work = (command: Command, how: (operator: Operator) => Promise<number>) => withApi(command, how).then(setExit)
   threads
     .command('list')

@@ -18,8 +18,7 @@ import { ago, makeOutput, table } from './output.ts'
 import { refuseInsideRun } from './person.ts'
 import { namedThread } from './self.ts'
 
-export function addToken(program: Command, setExit: SetExit): void {
-  const token = program.command('token').description('who else may come in over HTTP, and how far')
+export function addToken(token: Command, setExit: SetExit): void {
   token
     .command('create')
     .description('make a token; it is printed this once, and only a digest of it is kept')

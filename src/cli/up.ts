@@ -9,17 +9,15 @@ import { homePaths } from '../workers/home.ts'
 import { tendRegularly } from '../workers/tend.ts'
 import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
+import { readEnvironment } from './environment.ts'
 import { EXIT } from './exit-code.ts'
 import type { SetExit } from './main.ts'
 import { openWindow, windowOptions } from './window.ts'
 import type { Window, WindowFlags } from './window.ts'
 
-export function addUp(program: Command, setExit: SetExit): void {
-  const command = program
-    .command('up')
-    .description('the daemon and its window, in the foreground: executes queued runs, recovers what was cut off')
-    .option('--workers <count>', 'how many runs at once', Number, Math.max(4, availableParallelism() * 2))
-  windowOptions(command).action(async (flags: UpFlags, given: Command) => {
+export function addUp(own: Command, setExit: SetExit): void {
+  own.option('--workers <count>', 'how many runs at once', Number, Math.max(4, availableParallelism() * 2))
+  windowOptions(own).action(async (flags: UpFlags, given: Command) => {
     setExit(await withRuntime(given, (context) => up(context, flags)))
   })
 }
@@ -52,6 +50,7 @@ async function up(context: Context, flags: UpFlags): Promise<number> {
       `up: ${workers} workers, ${runtime.store.engine} store, home ${runtime.home}; stop with Ctrl-C or SIGTERM`,
     )
     announce(context, window)
+    tellWhere(context)
     await signals.first
     output.note('draining: no new runs, those under way get a moment to end')
     await window.close()
@@ -65,6 +64,13 @@ async function up(context: Context, flags: UpFlags): Promise<number> {
     signals.ignore()
     await window.close()
   }
+}
+
+/** Where commands look without being told, this daemon is found; anywhere else it has to be said. */
+function tellWhere({ environment: { home }, output }: Context): void {
+  const { HOLDFAST_HOME: _, ...others } = process.env
+  if (home !== readEnvironment({}, others).home)
+    output.note(`commands in another terminal find it after: export HOLDFAST_HOME=${home}`)
 }
 
 /** The code goes to a terminal, where a person can click on it, and not into a log. */

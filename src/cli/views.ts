@@ -14,4 +14,5 @@ export type DoubtView = Answer<'doubts.show'>
 export type ScheduleView = ThreadView['schedules'][number]
 export type OccurrenceView = Answer<'occurrences.show'>
 export type StatementView = Answer<'runs.statement'>
+export type WorkspaceView = Answer<'workspaces.show'>
 export type WaitsFor = NonNullable<WholeRunView['waitsFor']>

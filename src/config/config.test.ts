@@ -137,7 +137,7 @@ const rule = (more: object) => JSON.stringify({ policy: [more] })
 test.each([
   ['{ "agents": { "a": { "model": "a/b", "tools": ["shel"] } } }', '1:48: "agents.a.tools[0]" names the tool "shel"'],
   ['{ "agents": { "a": { "model": "gpt" } } }', '"agents.a.model" is not the name of a model'],
-  ['{ "agents": { "a": {} } }', '1:15: "agents.a.model" is missing, and so is "command"'],
+  ['{ "agents": { "a": {} } }', '1:15: "agents.a.model" is missing, and so are "client" and "command"'],
   ['{ "agents": { "a": { "command": "claude" } } }', '"agents.a.command" must be a list of a program'],
   ['{ "agents": { "a": { "command": ["x"], "model": "a/b" } } }', '"agents.a.model" is for agents with a model'],
   ['{ "tools": { "my tool": { "effect": "read", "description": "x", "command": ["x"] } } }', 'cannot be the name of a'],

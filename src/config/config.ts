@@ -20,6 +20,8 @@ import { configError } from './problem.ts'
 import type { Complain, Problem, Source } from './problem.ts'
 import { readCount, readDuration, readList, readNamed, readRecord } from './read.ts'
 import { readPrice } from './limits.ts'
+import type { Declared } from '../secrets/gather.ts'
+import { readSecret } from './secrets.ts'
 import { readWake } from './wake.ts'
 import { readWebhookSecret } from './webhooks.ts'
 import { readTool } from './tool.ts'
@@ -41,6 +43,8 @@ export interface Config {
   readonly notify?: readonly ChannelConfig[]
   /** How long the ledger of schedules keeps what was settled. */
   readonly occurrencesKeptMs?: number
+  /** Secrets by their names, and where their values are. */
+  readonly secrets?: ReadonlyMap<string, Declared>
   /** What the webhooks of schedules are signed with: `${NAME}` of a variable. */
   readonly webhookSecret?: string
   /** How long a person has to answer whether an action may be done. */
@@ -103,6 +107,7 @@ function readRoot(value: unknown, complain: Complain): Config {
       'wake',
       'notify',
       'webhooks',
+      'secrets',
       'approvals',
       'retention',
       'lease',
@@ -119,6 +124,7 @@ function readRoot(value: unknown, complain: Complain): Config {
   const http = root['http'] === undefined ? undefined : readHttpConfig(root['http'], ['http'], complain)
   const wake = root['wake'] === undefined ? undefined : readWake(root['wake'], ['wake'], complain)
   const notify = readList(root['notify'] ?? [], ['notify'], complain, readChannel)
+  const secrets = readNamed(root['secrets'] ?? {}, ['secrets'], complain, readSecret)
   const webhooks = root['webhooks']
   const webhookSecret = webhooks === undefined ? undefined : readWebhookSecret(webhooks, ['webhooks'], complain)
   const approvalMs = root['approvals'] === undefined ? undefined : readApprovals(root['approvals'], complain)
@@ -138,6 +144,7 @@ function readRoot(value: unknown, complain: Complain): Config {
     ...(http === undefined ? {} : { http }),
     ...(wake === undefined ? {} : { wake }),
     ...(notify.length === 0 ? {} : { notify }),
+    ...(secrets.size === 0 ? {} : { secrets }),
     ...(webhookSecret === undefined ? {} : { webhookSecret }),
     ...(approvalMs === undefined ? {} : { approvalMs }),
     ...(keptMs === undefined ? {} : { occurrencesKeptMs: keptMs }),

@@ -1,5 +1,5 @@
-import { isDefinedTool } from '../define/tool.ts'
-import type { DefinedTool } from '../define/tool.ts'
+import { isDefinedTool } from '../define/defined-tool.ts'
+import type { DefinedTool } from '../define/defined-tool.ts'
 import type { Complain } from './problem.ts'
 import type { JsonRecord } from './read.ts'
 

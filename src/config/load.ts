@@ -6,8 +6,6 @@ import { parseConfig, readConfig } from './config.ts'
 import type { Config } from './config.ts'
 import { beTheOwnPackage } from './own-package.ts'
 
-export const CONFIG_NAMES = ['holdfast.config.ts', 'holdfast.config.json'] as const
-
 /** `folder`: what relative paths in it (of scripts, of the commands of tools) start from. */
 export type LoadedConfig = Config & { readonly path: string; readonly folder: string }
 

@@ -1,7 +1,9 @@
 import { registerHooks } from 'node:module'
-import { extname } from 'node:path'
+import { pathToFileURL } from 'node:url'
 
-const HERE = { holdfast: '../index', 'holdfast/testing': '../testing/index' } as const
+import { modulePath } from '../base/place.ts'
+
+const HERE = { holdfast: 'index', 'holdfast/testing': 'testing/index' } as const
 
 let registered = false
 
@@ -12,12 +14,11 @@ let registered = false
 export function beTheOwnPackage(): void {
   if (registered) return
   registered = true
-  const extension = extname(import.meta.filename)
   registerHooks({
     resolve(specifier, context, next) {
       const file = Object.hasOwn(HERE, specifier) ? HERE[specifier as keyof typeof HERE] : undefined
       if (file === undefined) return next(specifier, context)
-      return { url: new URL(`${file}${extension}`, import.meta.url).href, shortCircuit: true }
+      return { url: pathToFileURL(modulePath(file)).href, shortCircuit: true }
     },
   })
 }

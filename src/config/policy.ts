@@ -55,7 +55,7 @@ export function checkNames({ agents, policy, agentNames, toolNames, servers }: W
   for (const name of agentNames.filter((each) => each.startsWith('holdfast:')))
     complain(['agents', name], 'has a name of ours', 'leave out "holdfast:"')
   for (const [name, agent] of agents) {
-    if (agent.kind === 'command') continue
+    if (agent.kind !== 'model') continue
     for (const [index, tool] of agent.tools.entries()) {
       if (tools.includes(tool) || isOfServer(tool, servers)) continue
       complain(['agents', name, 'tools', index], `names the tool "${tool}", which does not exist`, suggest(tool, tools))

@@ -1,5 +1,5 @@
-import { isDefinedTool } from '../define/tool.ts'
-import type { DefinedTool } from '../define/tool.ts'
+import { isDefinedTool } from '../define/defined-tool.ts'
+import type { DefinedTool } from '../define/defined-tool.ts'
 import { toolNameProblem } from '../tools/built-in-names.ts'
 import type { CommandToolDefinition } from '../tools/command-tool.ts'
 import { TOOL_LIMITS } from '../tools/limits.ts'

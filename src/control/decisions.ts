@@ -12,6 +12,7 @@ import { alwaysRule, resolved, taken } from '../actions/verdict.ts'
 import type { Answer, Ask } from '../api/routes.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
+import { withHidden } from '../base/visible.ts'
 import { editedCall } from '../loop/edit-call.ts'
 import { thisPlace } from '../processes/identity.ts'
 import { resumeLine, sessionAway } from '../sessions/away.ts'
@@ -76,7 +77,7 @@ export async function edit(desk: Desk, ask: Ask<'approvals.edit'>): Promise<Answ
   const edited = await desk.apply(editApproval, id, {
     ...desk.decider(ask.by),
     digest: ask.digest,
-    action: editedCall(matter, tool, ask.input, runtime.random),
+    action: editedCall(matter, tool, withHidden(matter.action.input, ask.input), runtime.random),
     ...filled({ note: ask.note, expiresInMs: runtime.config?.approvalMs }),
   })
   const { approval, action } = taken(matter.approval, edited, lookAt(id))

@@ -3,7 +3,7 @@ import type { Action } from '../actions/action.ts'
 import { askedByPrefix, doubtfulByPrefix } from '../actions/desk.ts'
 import type { AskedMatter, Matter } from '../actions/desk.ts'
 import { HoldfastError } from '../base/errors.ts'
-import type { ThreadId } from '../base/ids.ts'
+import type { RunId, ThreadId } from '../base/ids.ts'
 import { findRun, runsByPrefix } from '../runs/run.ts'
 import type { Run } from '../runs/run.ts'
 import { schedulesByName } from '../schedule/schedule.ts'
@@ -13,6 +13,8 @@ import { findMessage, messagesByPrefix } from '../threads/message.ts'
 import type { Message } from '../threads/message.ts'
 import { findThread, threadsByPrefix } from '../threads/thread.ts'
 import type { Thread } from '../threads/thread.ts'
+import { findWorkspace, workspacesByPrefix } from '../workspace/workspace.ts'
+import type { Workspace } from '../workspace/workspace.ts'
 
 /** A run by its id, or by a prefix that only it has; `run_` may be left out. */
 export async function theRun(store: Store, given: string): Promise<Run> {
@@ -74,6 +76,14 @@ export async function theAction(store: Store, given: string): Promise<Action> {
   const prefix = given.startsWith('act_') ? given : `act_${given}`
   const hint = '`holdfast runs statement` shows those of a run'
   return onlyOne(await store.read(actionsByPrefix, prefix), 'action', given, hint)
+}
+
+/** The workspace of a run, by the run's id or a prefix of it; `run_` may be left out. */
+export async function theWorkspace(store: Store, given: string): Promise<Workspace> {
+  const prefix = given.startsWith('run_') ? given : `run_${given}`
+  const exact = await store.read(findWorkspace, prefix as RunId)
+  const found = exact === undefined ? await store.read(workspacesByPrefix, prefix) : [exact]
+  return onlyOne(found, 'workspace', given, '`holdfast workspace list` shows them')
 }
 
 export const notThere = (noun: string, given: string) =>

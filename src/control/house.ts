@@ -18,6 +18,8 @@ import { countMessages } from '../threads/message.ts'
 import type { Desk } from './desk.ts'
 import { theThread } from './find.ts'
 import { filled, iso, paged } from './page.ts'
+import { silentRuns } from './silent.ts'
+import { waitingOnes } from './workspaces.ts'
 
 /** What is going on, over all of it. */
 
@@ -27,6 +29,7 @@ export async function status(desk: Desk): Promise<Answer<'status'>> {
   const { store, home } = desk.runtime
   const daemons = (await desk.read(liveDaemons, null)).filter(({ identity }) => judgeProcess(identity) !== 'dead')
   const wakes = await desk.read(countWakes)
+  const workspaces = await waitingOnes(desk)
   const active = await desk.read(listRuns, { states: ['running', 'parked', 'queued'], limit: SHOWN })
   return {
     home,
@@ -35,10 +38,12 @@ export async function status(desk: Desk): Promise<Answer<'status'>> {
     runs: counted(await desk.read(countRuns)),
     messages: counted(await desk.read(countMessages)),
     wakes: { total: wakes.wakes, vain: wakes.vain },
-    needsAPerson: await desk.read(countMatters),
+    needsAPerson: { ...(await desk.read(countMatters)), workspaces: workspaces.need },
     schedules: counted(await desk.read(countSchedules)),
+    workspaces: workspaces.all,
     troubledSchedules: (await desk.read(troubledSchedules, SHOWN)).map(viewSchedule),
     active: active.map((run) => viewRun(run)) as Answer<'status'>['active'],
+    silentRuns: await silentRuns(desk),
     openBreakers: (await desk.read(openBreakers)).map(({ agent, cause, openUntil }) => ({
       agent,
       cause,

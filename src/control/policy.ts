@@ -55,7 +55,7 @@ export async function check(desk: Desk): Promise<Answer<'policy.check'>> {
   const rules = await allRules(desk)
   const problems = [
     ...ruleProblems(rules).map((problem) => ({ kind: problem.kind as string, text: inWords(rules, problem) })),
-    ...strayConditions(desk.runtime, rules),
+    ...(await strayConditions(desk.runtime, rules)),
     ...unusedTools(desk.runtime),
   ]
   return { rules: rules.length, problems }
@@ -73,8 +73,9 @@ function inWords(rules: readonly PolicyRule[], { kind, rule, by }: RuleProblem):
 }
 
 /** A condition on an argument that its tool does not have never holds: a deny with a typing mistake protects nothing. */
-function strayConditions(runtime: Runtime, rules: readonly PolicyRule[]) {
-  const tools = new Map(runtime.agents.flatMap((agent) => [...(runtime.toolsOf(agent) ?? [])]))
+async function strayConditions(runtime: Runtime, rules: readonly PolicyRule[]) {
+  const each = await Promise.all(runtime.agents.map((agent) => runtime.toolsOf(agent)))
+  const tools = new Map(each.flatMap((own) => [...(own ?? [])]))
   return rules.flatMap((rule, index) => {
     const schema = rule.tool === undefined ? undefined : tools.get(rule.tool)?.inputSchema
     const known = schema?.['properties'] === undefined ? undefined : Object.keys(schema['properties'] as object)

@@ -14,6 +14,8 @@ import { readWholeRun, viewEvent, viewRun, viewWholeRun } from '../runs/view.ts'
 import type { Desk } from './desk.ts'
 import { notThere, theAction, theRun, theThread } from './find.ts'
 import { filled, paged } from './page.ts'
+import { silenceOf } from './silent.ts'
+import { viewOf } from './workspaces.ts'
 
 /** Runs, what happened to them, and the calls of their tools. */
 
@@ -34,8 +36,12 @@ export async function show(desk: Desk, { run: given }: Ask<'runs.show'>): Promis
   const whole = await desk.read(readWholeRun, id)
   if (whole === undefined) throw notThere('run', given)
   const awaited = await desk.read(awaitedBy, id)
-  const view = viewWholeRun(whole)
-  return (awaited === undefined ? view : { ...view, waitsFor: viewAwaited(awaited) }) as Answer<'runs.show'>
+  const silent = whole.run.state === 'running' ? await silenceOf(desk, id) : undefined
+  return {
+    ...viewWholeRun(whole),
+    ...(awaited === undefined ? {} : { waitsFor: viewAwaited(awaited) }),
+    ...filled({ silent, workspace: whole.run.workspace === null ? undefined : await viewOf(desk, id) }),
+  } as Answer<'runs.show'>
 }
 
 export async function cancel(desk: Desk, { run, reason }: Ask<'runs.cancel'>): Promise<Answer<'runs.cancel'>> {
@@ -63,7 +69,8 @@ export async function statement(desk: Desk, { run }: Ask<'runs.statement'>): Pro
   const { id } = await theRun(desk.runtime.store, run)
   const found = await desk.read(readStatement, id)
   if (found === undefined) throw notThere('run', run)
-  return viewStatement(found)
+  const workspace = await viewOf(desk, id)
+  return workspace === undefined ? viewStatement(found) : { ...viewStatement(found), workspace }
 }
 
 export async function listCalls(desk: Desk, ask: Ask<'actions.list'>): Promise<Answer<'actions.list'>> {

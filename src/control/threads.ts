@@ -11,6 +11,8 @@ import { listRuns } from '../runs/run.ts'
 import { sendMessage } from '../runs/send.ts'
 import { readWholeThread, viewWholeThread } from '../runs/thread-view.ts'
 import { viewStep } from '../runs/view.ts'
+import { knownAgents } from '../runs/worker.ts'
+import type { Runtime } from '../runtime.ts'
 import { LIVE_SCHEDULES, listSchedules } from '../schedule/schedule.ts'
 import { viewSchedule } from '../schedule/view.ts'
 import { treeOf, viewBranch } from '../sessions/branch.ts'
@@ -152,11 +154,19 @@ export async function send(desk: Desk, ask: Ask<'messages.send'>): Promise<Answe
   const speaker = ask.from as ThreadId | undefined
   if (speaker !== undefined) desk.ownOnly(speaker)
   const to = await recipientOf(desk, agent, threadId)
-  const sending = addressLetter(desk.runtime, { to, text, ...filled({ key }) })
+  const sending = addressLetter(await officeFor(desk, to), { to, text, ...filled({ key }) })
   // What a thread sends is labelled as its own; to itself it speaks as anybody.
   const own = speaker ?? desk.who.threadId
   const from = own !== undefined && own !== sending.threadId ? { from: own } : {}
   return viewSent(await desk.apply(sendMessage, { ...sending, ...from, ...filled({ timeoutMs }) }), text)
+}
+
+/** A new thread may be one of an agent that only a daemon beside us has: whoever sends need not have its configuration. */
+async function officeFor(desk: Desk, to: Recipient): Promise<Pick<Runtime, 'agents' | 'random'>> {
+  const { agents, random } = desk.runtime
+  if (!('agent' in to) || agents.includes(to.agent)) return desk.runtime
+  const seen = (await desk.read(knownAgents)).map(({ agent }) => agent).filter((name) => !name.includes(':'))
+  return { agents: [...new Set([...agents, ...seen])], random }
 }
 
 async function recipientOf(desk: Desk, agent?: string, threadId?: string): Promise<Recipient> {

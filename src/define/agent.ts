@@ -1,5 +1,12 @@
+import type { FunctionBody, FunctionRun } from './function.ts'
 import type { ModelValue } from './model.ts'
 import type { DefinedTool } from './tool.ts'
+
+/** A function that is called with an input; what it does in steps is recorded and happens once. */
+export interface FunctionDefinition {
+  readonly name: string
+  readonly run: FunctionBody
+}
 
 export interface AgentDefinition {
   readonly name: string
@@ -16,6 +23,25 @@ export interface AgentDefinition {
   readonly contextTokens?: number
   /** A write that was cut off: `park` (the default) waits for evidence or a person, `tell` lets the model go on without knowing. */
   readonly doubt?: 'park' | 'tell'
+  /** A git repository: what a run does to its files lands whole and checked, or not at all. */
+  readonly workspace?: AgentWorkspace
+}
+
+/** As in a configuration file. */
+export interface AgentWorkspace {
+  readonly root: string
+  /** `shadow` (the default) changes nothing and records what a `transaction` would have done. */
+  readonly mode?: 'shadow' | 'transaction'
+  /** A line for /bin/sh, or an executable file of the repository. */
+  readonly check?: string | { readonly file: string }
+  readonly checkTimeout?: string
+  /** What git ignores and a run needs, by its path in the repository. */
+  readonly copy?: readonly string[]
+  readonly link?: readonly string[]
+  readonly commits?: 'squash' | 'keep'
+  /** How long discarded work can be brought back. */
+  readonly keep?: string
+  readonly largestFile?: string
 }
 
 /** Over all attempts at a run. What is not said is as everywhere. */
@@ -29,3 +55,7 @@ export interface AgentLimits {
 
 /** An agent with a model. What is wrong with it is said by the runtime that it is given to. */
 export const defineAgent = (definition: AgentDefinition): AgentDefinition => Object.freeze({ ...definition })
+
+/** An agent that is a function. */
+export const defineFunction = <Input>(name: string, run: (run: FunctionRun<Input>) => unknown): FunctionDefinition =>
+  Object.freeze({ name, run })

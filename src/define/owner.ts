@@ -32,6 +32,9 @@ export function begins(key: string): () => void {
   }
 }
 
+/** Whether a function of this process has begun with it, and has not ended. */
+export const isUnderWay = (key: string): boolean => underWay.has(key)
+
 /** Whether nothing of this try can happen any more. */
 export function isOver({ key, folder }: ToolContext): boolean {
   if (underWay.has(key)) return false

@@ -89,12 +89,14 @@ export async function askProbe(
 ): Promise<ToolOutcome | { readonly kind: 'unknown' }> {
   const input = readAgain(tool.input, given)
   if ('error' in input) return { kind: 'unknown' }
+  // Asked first: what ends while the question is under way may have been done after its answer.
+  const wasOver = isOver(context)
   const ended = await bounded(tool, tool.probe, input.value, context, TOOL_LIMITS.probeMs)
   if (ended.kind !== 'returned') return { kind: 'unknown' }
   const answer = readAnswer(ended.value)
   if (answer.kind === 'done') return outcomeOfResult(tool, answer.result)
   // What may still happen has not been left undone.
-  return answer.kind === 'failed' && !isOver(context) ? { kind: 'unknown' } : answer
+  return answer.kind === 'failed' && !wasOver ? { kind: 'unknown' } : answer
 }
 
 type Ended =

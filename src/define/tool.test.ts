@@ -12,7 +12,8 @@ import type { ToolContext } from '../loop/ports.ts'
 import { processIdentity } from '../processes/identity.ts'
 import { temporaryFolder } from '../../test/support/engines.ts'
 import { FakeClock } from '../testing/fake-clock.ts'
-import { defineTool, notDone, openDefinedTool } from './tool.ts'
+import { openDefinedTool } from './defined-tool.ts'
+import { defineTool, notDone } from './tool.ts'
 import type { DefinedTool } from './tool.ts'
 
 const SHAPE = z.object({ entry: z.string(), times: z.number().int().default(1) })

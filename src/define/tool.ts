@@ -5,9 +5,13 @@ import { HoldfastError } from '../base/errors.ts'
 import type { JsonSchema, Tool } from '../loop/ports.ts'
 import { toolNameProblem } from '../tools/built-in-names.ts'
 import { TOOL_LIMITS } from '../tools/limits.ts'
+import { TOOL } from './defined-tool.ts'
+import type { DefinedTool } from './defined-tool.ts'
 import { checkInput, comparableInput, describeInput } from './input.ts'
 import { askProbe, performWork } from './perform.ts'
 import type { FunctionPorts, ProbeAnswer, Work } from './perform.ts'
+
+export type { DefinedTool }
 
 /** What a tool is told beside its input: the idempotency key, which is the same for every try of this action, and whose it is. */
 export interface CallInfo {
@@ -54,20 +58,6 @@ export type ToolDefinition<
   Schema extends StandardSchemaV1,
   Run extends (input: Output<Schema>, signal: AbortSignal, call: CallInfo) => unknown,
 > = Described<Schema> & Input<Schema> & { readonly run: Run & TakesSignal<Run> }
-
-// Known by name, not by class: the configuration may come with a copy of this package of its own.
-const TOOL = Symbol.for('holdfast.tool')
-
-/** A tool that is a function of this process. */
-export interface DefinedTool {
-  readonly name: string
-  readonly [TOOL]: (ports: FunctionPorts) => Tool
-}
-
-export const isDefinedTool = (value: unknown): value is DefinedTool =>
-  typeof value === 'object' && value !== null && TOOL in value
-
-export const openDefinedTool = (tool: DefinedTool, ports: FunctionPorts): Tool => tool[TOOL](ports)
 
 /**
  * A tool that is a function. It may be stopped at any time by its signal, and killed at any time with its process:

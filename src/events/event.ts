@@ -2,8 +2,8 @@ import type { RunId, ThreadId } from '../base/ids.ts'
 import { integer, json, nullable, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { literals, now, sql } from '../store/sql.ts'
-import { all, atCommit, one, single } from '../store/transition.ts'
-import type { Transition } from '../store/transition.ts'
+import { GIVEN, all, atCommit, first, jointly, one, single } from '../store/transition.ts'
+import type { Joint, Transition } from '../store/transition.ts'
 
 /**
  * The log of what happened: append-only, totally ordered, written in the transaction it tells about. `noun.verb` in
@@ -64,13 +64,28 @@ export const EVENT_TYPES = [
   'tool.pinned',
   'tool.changed',
   'tool.accepted',
+  'workspace.opened',
+  'workspace.prepared',
+  'workspace.checked',
+  'workspace.decided',
+  'workspace.landed',
+  'workspace.ready',
+  'workspace.discarding',
+  'workspace.discarded',
+  'workspace.quarantined',
+  'workspace.kept',
+  'workspace.would_land',
+  'workspace.would_discard',
+  'workspace.asked',
+  'workspace.refused',
+  'workspace.swept',
 ] as const
 export type EventType = (typeof EVENT_TYPES)[number]
 
 export interface NewEvent {
   readonly type: EventType
-  readonly threadId?: ThreadId
-  readonly runId?: RunId
+  readonly threadId?: ThreadId | undefined
+  readonly runId?: RunId | undefined
   readonly data?: Readonly<Record<string, unknown>>
 }
 
@@ -86,11 +101,31 @@ export type Event = Decoded<typeof eventRow>
 
 /**
  * Written at the commit: on a database with several writers the numbers must be given in the order of the commits, or a
- * reader of "everything after N" would pass over one that commits late.
+ * reader of "everything after N" would pass over one that commits late. `topic` is what listeners in this process hear.
  */
-export function* record(event: NewEvent): Transition<void> {
-  yield* atCommit(sql`insert into events (at, type, thread_id, run_id, data)
-    values (${now}, ${event.type}, ${event.threadId ?? null}, ${event.runId ?? null}, ${JSON.stringify(event.data ?? {})})`)
+export function* record(
+  { type, threadId: thread, runId: run, data }: NewEvent,
+  topic: string = type,
+): Transition<void> {
+  const [threadId, runId] = [thread ?? null, run ?? null]
+  const about = data === undefined ? '{}' : JSON.stringify(data)
+  const insert = sql`insert into events (at, type, thread_id, run_id, data) values (${now}, ${type}, ${threadId}, ${runId}, ${about})`
+  const query = jointly(atCommit(insert), MANY_EVENTS, [type, threadId, runId, about])
+  query.topic = topic
+  yield* query
+}
+
+/** Numbered in the order in which they are given. */
+const MANY_EVENTS: Joint = {
+  columns: [
+    ['type', 'text'],
+    ['thread_id', 'text'],
+    ['run_id', 'text'],
+    ['data', 'text'],
+  ],
+  key: [],
+  many: sql`insert into events (at, type, thread_id, run_id, data)
+    select ${now}, type, thread_id, run_id, data from ${GIVEN} order by place`,
 }
 
 /** Everything after `seq`, oldest first. Cheap: a range of the primary key. */
@@ -150,4 +185,9 @@ export function* eventPage(filter: EventFilter, looked: number): Transition<Even
 }
 
 const seqRow = row({ seq: integer })
+/** When the last thing happened, by the clock of whoever recorded it. */
+export const newestEventAt = single(() =>
+  first(row({ at: integer }), sql`select at from events order by seq desc limit 1`),
+)
+
 export const lastEventSeq = single(() => one(seqRow, sql`select coalesce(max(seq), 0) as seq from events`))

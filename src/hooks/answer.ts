@@ -1,4 +1,5 @@
 import type { ThreadId } from '../base/ids.ts'
+import { jsonText } from '../base/visible.ts'
 import type { Client } from '../sessions/session.ts'
 import type { Delivery } from '../threads/delivery.ts'
 import { messageText } from '../threads/message-text.ts'
@@ -30,8 +31,7 @@ export function deliveryText({ messages, remaining }: Pick<Delivery, 'messages' 
 }
 
 /** All three clients go on when they are told to block, with the reason as what they read next. */
-export const goOn = (delivery: Delivery): string =>
-  JSON.stringify({ decision: 'block', reason: deliveryText(delivery) })
+export const goOn = (delivery: Delivery): string => jsonText({ decision: 'block', reason: deliveryText(delivery) })
 
 /** At a session's start they are announced and not taken: nobody has asked anything yet. */
 export function announce(client: Client, waiting: number): string {

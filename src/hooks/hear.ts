@@ -2,6 +2,7 @@ import type { PolicyRule } from '../actions/policy.ts'
 import { digestOf } from '../base/canonical-json.ts'
 import type { MessageId, Randomness, RunId, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
+import { findRun } from '../runs/run.ts'
 import {
   sessionActive,
   sessionEnded,
@@ -143,7 +144,7 @@ async function stopped(
   isReplayed: boolean,
 ): Promise<HookAnswer> {
   const { isActive, isPaused, lastMessage, isReport = false } = happening
-  const usage = await usageOfTurn(heard, turn)
+  const usage = (await isReadElsewhere(store, heard)) ? undefined : await usageOfTurn(heard, turn)
   const stop = {
     ordinal: isReport ? 0 : (heard.ordinal ?? 0),
     isPaused,
@@ -155,6 +156,13 @@ async function stopped(
   const answer = await store.apply(turnStopped, heard, stop)
   if (answer.kind === 'stop') return NO_ANSWER
   return { output: goOn(answer.delivery), deliveryId: answer.delivery.id }
+}
+
+/** The turn is that of an agent of ours whose output is read: what it took is counted there, and not twice. */
+async function isReadElsewhere(store: Store, { startedBy, client, sessionId }: Heard): Promise<boolean> {
+  const request = startedBy === undefined ? undefined : (await store.read(findRun, startedBy))?.request
+  if (request?.kind !== 'command' || request.client?.name !== client) return false
+  return request.client.session === sessionId
 }
 
 /** Its name is that of the event, so that one that is told again is the same. */

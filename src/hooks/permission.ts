@@ -2,6 +2,8 @@ import { subjectDigest } from '../actions/approval.ts'
 import type { Leave, ObservedCall, Permission } from '../actions/observed.ts'
 import { newActionId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
+import { jsonText } from '../base/visible.ts'
+import { claudeEffect } from '../clients/claude-tools.ts'
 import type { Heard } from '../sessions/events.ts'
 import { isAwaited, leaveAsked, toolEnded } from '../sessions/permission.ts'
 import { NO_ANSWER } from './answer.ts'
@@ -10,13 +12,6 @@ import { given } from './event.ts'
 import type { HookEvent, ToolCall } from './event.ts'
 import type { Listener } from './hear.ts'
 import type { Told } from './told.ts'
-
-/** Tools of Claude Code that touch nothing outside of its session, or only look. Every other one writes. */
-const LOOKS = 'Read Glob Grep LS NotebookRead ListMcpResourcesTool ReadMcpResourceTool ToolSearch BashOutput'
-const OF_THE_SESSION = 'TodoRead TodoWrite TaskCreate TaskGet TaskList TaskUpdate TaskOutput AskUserQuestion'
-/** What they start is asked for by itself. */
-const STARTS = 'Task Agent Skill EnterPlanMode ExitPlanMode'
-const READS = new Set([LOOKS, OF_THE_SESSION, STARTS].flatMap((names) => names.split(' ')))
 
 type CallEvent = HookEvent & { readonly call: ToolCall }
 
@@ -30,7 +25,7 @@ function callOf({ random }: Listener, told: Told, heard: Heard, { call }: CallEv
     event: told.id ?? random.id(),
     tool,
     input,
-    effect: READS.has(tool) ? 'read' : 'write',
+    effect: claudeEffect(tool),
     version: versionOf(heard),
     ...given({ callId }),
   }
@@ -74,7 +69,7 @@ export async function permit(
 /** In the client's words. Empty: it goes by its own rules. */
 function encode(name: string, permission: Permission): string {
   const answer = name === 'PermissionRequest' ? requestAnswer(permission) : useAnswer(permission)
-  return answer === undefined ? '' : JSON.stringify({ hookSpecificOutput: { hookEventName: name, ...answer } })
+  return answer === undefined ? '' : jsonText({ hookSpecificOutput: { hookEventName: name, ...answer } })
 }
 
 function requestAnswer(permission: Permission): object | undefined {

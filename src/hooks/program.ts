@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 
 import type { ActionId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
+import { visible } from '../base/visible.ts'
 import { judgeProcess } from '../processes/identity.ts'
 import { createRuntime } from '../runtime.ts'
 import type { Runtime } from '../runtime.ts'
@@ -21,13 +22,16 @@ export interface Place {
 }
 
 async function withStore<T>({ home, store }: Place, work: (runtime: Runtime) => Promise<T>): Promise<T> {
-  const runtime = await createRuntime({ home, ...(store === undefined ? {} : { store }) })
+  const environment = Object.fromEntries(Object.entries(process.env).filter(isSet))
+  const runtime = await createRuntime({ home, environment, ...(store === undefined ? {} : { store }) })
   try {
     return await work(runtime)
   } finally {
     await runtime.close()
   }
 }
+
+const isSet = (entry: [string, string | undefined]): entry is [string, string] => entry[1] !== undefined
 
 function understood(record: unknown): Told {
   const told = readTold(record)
@@ -39,7 +43,7 @@ function understood(record: unknown): Told {
 export function hearDirectly(place: Place, record: unknown): Promise<HookAnswer> {
   const told = understood(record)
   return withStore(place, async (runtime) => {
-    const warn = (text: string) => void process.stderr.write(`holdfast: ${text}\n`)
+    const warn = (text: string) => void process.stderr.write(`holdfast: ${visible(text)}\n`)
     await replaySpool({ ...runtime, warn }, LIMITS.spoolTogether)
     return hear(runtime, told)
   })

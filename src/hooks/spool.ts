@@ -4,7 +4,10 @@ import { dirname, join } from 'node:path'
 import { HoldfastError, describeError } from '../base/errors.ts'
 import { ensureFolder, errorCode, writeFileAtomic } from '../base/files.ts'
 import { LIMITS } from '../base/limits.ts'
+import { veiled } from '../base/visible.ts'
 import { judgeProcess, processIdentity, thisPlace } from '../processes/identity.ts'
+import { secretsAt } from '../secrets/folders.ts'
+import type { Key } from '../secrets/key.ts'
 import { Unreadable, unreadable } from './event.ts'
 import { hear } from './hear.ts'
 import type { Listener } from './hear.ts'
@@ -12,7 +15,7 @@ import { readTold } from './told.ts'
 import type { Told } from './told.ts'
 
 /*
- * Events that could be told to nobody (bin/hook.cjs writes them). A record is claimed by renaming it, so that of several who
+ * Events that could be told to nobody (bin/hook.cjs writes them, encrypted). A record is claimed by renaming it, so that of several who
  * look one takes it; what somebody claimed who then died is taken again, which harms nothing: each event has its number.
  */
 
@@ -83,7 +86,7 @@ async function claim(home: string, name: string): Promise<Claimed | undefined> {
 }
 
 async function tellRecord(spooler: Spooler, { name, path }: Claimed): Promise<'told' | 'set-aside' | 'store-trouble'> {
-  const told = readRecord(await readFile(path, 'utf8'))
+  const told = readRecord(await readFile(path, 'utf8'), secretsAt(spoolFolder(spooler.home))?.key)
   if (told instanceof Unreadable) return setAside(spooler, { name, path }, told.why)
   try {
     await hear(spooler, { ...told, isReplayed: true })
@@ -97,9 +100,13 @@ async function tellRecord(spooler: Spooler, { name, path }: Claimed): Promise<'t
   return 'told'
 }
 
-function readRecord(text: string): Told | Unreadable {
+function readRecord(text: string, key: Key | undefined): Told | Unreadable {
   try {
-    return readTold(JSON.parse(text))
+    const stored = JSON.parse(text) as { readonly sealed?: unknown; readonly keyId?: unknown }
+    if (typeof stored.sealed !== 'string') return readTold(stored)
+    const opened = key?.idIfThere === stored.keyId ? key?.decrypt(stored.sealed)?.toString() : undefined
+    if (opened === undefined) return unreadable(`it was sealed under another key (${String(stored.keyId)})`)
+    return readTold(JSON.parse(opened))
   } catch {
     return unreadable('it is not JSON')
   }
@@ -115,7 +122,7 @@ function isStoreTrouble(error: unknown): boolean {
 async function setAside({ home, warn }: Spooler, { name, path }: Claimed, why: string): Promise<'set-aside'> {
   await ensureFolder(corruptFolder(home))
   await ensureFolder(dirname(reasonFile(home, name)))
-  await writeFileAtomic(reasonFile(home, name), `${why}\n`)
+  await writeFileAtomic(reasonFile(home, name), `${veiled(why)}\n`)
   await rename(path, join(corruptFolder(home), name))
   warn(`a record of the spool was set aside in ${corruptFolder(home)}: ${why}`)
   return 'set-aside'

@@ -1,20 +1,25 @@
 import type { PolicyRule } from '../actions/policy.ts'
 import { HoldfastError, describeError } from '../base/errors.ts'
+import type { ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { readConfig } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import type { LoadedConfig } from '../config/load.ts'
-import type { AgentDefinition } from '../define/agent.ts'
+import type { AgentDefinition, FunctionDefinition } from '../define/agent.ts'
 import type { ModelPrice } from '../loop/ports.ts'
 import { judgeProcess } from '../processes/identity.ts'
 import { liveDaemons } from '../runs/worker.ts'
 import { createRuntime as openRuntime } from '../runtime.ts'
 import type { Runtime as OpenRuntime } from '../runtime.ts'
 import type { ScheduleView as Schedule } from '../schedule/view.ts'
+import { pendingMessages } from '../threads/message.ts'
+import { viewMessage } from '../threads/view.ts'
 import { tendRegularly } from '../workers/tend.ts'
 import type { Worker } from '../workers/worker.ts'
 import { answering, cancelWith } from './answer.ts'
 import type { Answering } from './answer.ts'
+import { CallDesk } from './calls.ts'
+import type { Call, NewCall } from './calls.ts'
 import { openApprovals, openDoubts } from './desk.ts'
 import type { Approvals, Doubts } from './desk.ts'
 import { followUp, openSchedules } from './schedules.ts'
@@ -22,17 +27,23 @@ import type { NewFollowUp, Schedules } from './schedules.ts'
 import { send } from './send.ts'
 import type { NewMessage, SentMessage } from './send.ts'
 
+type MessageView = ReturnType<typeof viewMessage>
+
 /** Which agents: those of this program, or those of a configuration file. */
 type Agents =
   | {
-      readonly agents: readonly AgentDefinition[]
+      readonly agents: readonly (AgentDefinition | FunctionDefinition)[]
       /** As in a configuration file. */
       readonly policy?: readonly PolicyRule[]
       /** Of models, by their names, in US dollars for a million tokens; they come before the list prices that are built in. */
       readonly prices?: Readonly<Record<string, ModelPrice>>
+      /** How much at once, and how much may wait; as in a configuration file. */
+      readonly capacity?: Readonly<Record<string, unknown>>
+      /** After how long a worker that says nothing is taken for lost, as `15s`. */
+      readonly lease?: string
       readonly config?: never
     }
-  | { readonly config: string; readonly agents?: never; readonly policy?: never; readonly prices?: never }
+  | ({ readonly config: string } & { readonly [Key in 'agents' | 'policy' | 'prices' | 'capacity' | 'lease']?: never })
 
 export type RuntimeOptions = Agents & {
   /** The folder for everything outside the database, and by default for the database too. */
@@ -45,11 +56,17 @@ export type RuntimeOptions = Agents & {
 
 export interface Runtime {
   /** Makes this process a worker: it takes up what was cut off, then what is sent, until it is closed. */
-  start(options?: { readonly workers?: number }): Promise<void>
+  start(options?: { readonly workers?: number; readonly calls?: number }): Promise<void>
+  /** Calls a function. Resolves when the call is on disk; whoever has the function carries it out. */
+  call(call: NewCall): Promise<Call>
+  /** The same for many, in few commits. */
+  callAll(calls: readonly NewCall[]): Promise<Call[]>
   /** Resolves when the message is on disk. */
   send(message: NewMessage): Promise<Sent>
   /** Sends, and follows what comes of it. The signal cancels the run, whoever carries it out. */
   ask(message: NewMessage & { readonly signal?: AbortSignal }): Answering
+  /** What waits in a thread's inbox, the oldest first: a page of it. */
+  inbox(threadId: string): Promise<MessageView[]>
   /** What waits for a person's yes or no. */
   readonly approvals: Approvals
   /** Writes that were cut off: they may or may not have happened. */
@@ -79,14 +96,15 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
   return new EmbeddedRuntime(runtime, warn)
 }
 
-async function configOf({ agents, policy, prices, config }: RuntimeOptions): Promise<LoadedConfig> {
+async function configOf({ agents, policy, prices, config, capacity, lease }: RuntimeOptions): Promise<LoadedConfig> {
   if (config !== undefined) return loadConfig(config)
   const names = agents.map(({ name }) => name)
   const twice = names.find((name, index) => names.indexOf(name) < index)
   if (twice !== undefined)
     throw new HoldfastError('usage/agent', `there are two agents "${twice}"`, { remedy: 'rename one of them' })
   const named = Object.fromEntries(agents.map((agent) => [agent.name, agent]))
-  const read = readConfig({ agents: named, policy: policy ?? [], prices: prices ?? {} }, 'createRuntime')
+  const limits = { ...(capacity === undefined ? {} : { capacity }), ...(lease === undefined ? {} : { lease }) }
+  const read = readConfig({ agents: named, policy: policy ?? [], prices: prices ?? {}, ...limits }, 'createRuntime')
   return { ...read, path: 'createRuntime', folder: process.cwd() }
 }
 
@@ -96,6 +114,7 @@ class EmbeddedRuntime implements Runtime {
   readonly approvals: Approvals
   readonly doubts: Doubts
   readonly schedules: Schedules
+  readonly #calls: CallDesk
   #worker: Promise<Worker> | undefined
   #stopTending = () => {}
   #closed: Promise<void> | undefined
@@ -106,16 +125,35 @@ class EmbeddedRuntime implements Runtime {
     this.approvals = openApprovals(runtime)
     this.doubts = openDoubts(runtime)
     this.schedules = openSchedules(runtime)
+    this.#calls = new CallDesk(runtime)
   }
 
-  async start({ workers = LIMITS.embeddedWorkers }: { readonly workers?: number } = {}): Promise<void> {
+  async start({
+    workers = LIMITS.embeddedWorkers,
+    calls = LIMITS.callsAtWork,
+  }: { readonly workers?: number; readonly calls?: number } = {}): Promise<void> {
     // Not as a daemon: several programs may share a home folder, and each has agents that the others do not know.
-    this.#worker ??= this.#runtime.registerWorker('command', { concurrency: workers }).then(async (worker) => {
-      this.#stopTending = tendRegularly(this.#runtime, worker)
-      await worker.start()
-      return worker
-    })
+    this.#worker ??= this.#runtime
+      .registerWorker('command', {
+        concurrency: workers,
+        calls,
+        onEnd: (runId, outcome) => this.#calls.hear(runId, outcome),
+      })
+      .then(async (worker) => {
+        this.#stopTending = tendRegularly(this.#runtime, worker)
+        await worker.start()
+        this.#calls.workHere(worker.calls)
+        return worker
+      })
     await this.#worker
+  }
+
+  call(call: NewCall): Promise<Call> {
+    return this.#calls.call(call)
+  }
+
+  callAll(calls: readonly NewCall[]): Promise<Call[]> {
+    return this.#calls.callAll(calls)
   }
 
   async send(message: NewMessage): Promise<Sent> {
@@ -138,6 +176,10 @@ class EmbeddedRuntime implements Runtime {
     return send(this.#runtime, message)
   }
 
+  async inbox(threadId: string): Promise<MessageView[]> {
+    return (await this.#runtime.store.read(pendingMessages, threadId as ThreadId, LIMITS.page)).map(viewMessage)
+  }
+
   followUp(asked: NewFollowUp): Promise<Schedule> {
     return followUp(this.#runtime, asked)
   }
@@ -153,6 +195,7 @@ class EmbeddedRuntime implements Runtime {
       this.#stopTending()
       await worker?.drain(LIMITS.drainMs)
     } finally {
+      this.#calls.close()
       await this.#runtime.close()
     }
   }

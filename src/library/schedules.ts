@@ -40,6 +40,7 @@ export type NewSchedule = WhenRequest &
         readonly env?: Readonly<Record<string, string>>
         readonly timeout?: string
       }
+    | { readonly function: string; readonly input?: unknown }
     | { readonly webhook: string; readonly method?: string; readonly body?: unknown }
   )
 
@@ -66,7 +67,7 @@ export type NewFollowUp = Pick<WhenRequest, 'in' | 'at'> & {
   readonly reason?: string
 }
 
-const notFound = (noun: 'schedule' | 'thread' | 'agent', given: string, remedy: string) =>
+const notFound = (noun: 'schedule' | 'thread' | 'agent' | 'function', given: string, remedy: string) =>
   new HoldfastError(`not-found/${noun}`, `there is no ${noun} "${given}"`, { remedy })
 
 const over = ({ name, state, reason }: StoredOne) =>
@@ -169,6 +170,7 @@ async function theThread({ store }: Runtime, id: string): Promise<Thread> {
 
 async function targetOf(runtime: Runtime, schedule: NewSchedule): Promise<Target> {
   if ('threadId' in schedule) return messageTo(await theThread(runtime, schedule.threadId), schedule.text)
+  if ('function' in schedule) return callOf(runtime, schedule)
   if ('webhook' in schedule) return webhookTo({ ...schedule, url: schedule.webhook })
   if ('command' in schedule) {
     const { command: argv, cwd = '.', env = harmlessVariables(process.env) } = schedule
@@ -177,6 +179,14 @@ async function targetOf(runtime: Runtime, schedule: NewSchedule): Promise<Target
   }
   if (runtime.agents.includes(schedule.agent)) return newThreadOf(schedule.agent, schedule.text)
   throw notFound('agent', schedule.agent, `there are: ${runtime.agents.join(', ')}`)
+}
+
+function callOf(
+  { agents }: Runtime,
+  { function: name, input }: { readonly function: string; readonly input?: unknown },
+): Target {
+  if (!agents.includes(name)) throw notFound('function', name, `there are: ${agents.join(', ')}`)
+  return { kind: 'call', function: name, ...(input === undefined ? {} : { input }) }
 }
 
 /** Those of a run to its own thread replace each other; what it asks for elsewhere has nothing to do with them. */

@@ -9,6 +9,7 @@ import type { RunId } from '../base/ids.ts'
 import { describeError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
+import { refuseMissing } from '../secrets/codec.ts'
 import type { Store } from '../store/store.ts'
 import { keepUntilStored } from './keep.ts'
 import type { Tool, ToolContext, ToolOutcome } from './ports.ts'
@@ -111,7 +112,7 @@ async function performAction(ports: ActPorts, action: Action, signal: AbortSigna
   if (tool === undefined)
     return settle(ports, action, { kind: 'failed', error: `there is no tool ${action.tool} any more` }, 'nobody')
   const context = contextOf(ports, action, tool, signal)
-  const outcome = await guarded(action, () => tool.perform(action.input, context), context)
+  const outcome = await guarded(action, () => dispatch(tool, action.input, context), context)
   if (outcome.kind === 'failed' && outcome.endsRun === true) {
     await settle(ports, action, outcome, 'its tool')
     throw new LimitReached(outcome.error)
@@ -119,6 +120,16 @@ async function performAction(ports: ActPorts, action: Action, signal: AbortSigna
   if (doubt === undefined || outcome.kind !== 'failed' || outcome.unbegun !== true)
     return settleTry(ports, action, tool, outcome, context)
   return settle(ports, action, { kind: 'in-doubt', error: `${doubt}; another try: ${outcome.error}` }, 'nobody')
+}
+
+/** With its exact bytes, or not at all. */
+function dispatch(tool: Tool, input: unknown, context: ToolContext): Promise<ToolOutcome> {
+  try {
+    refuseMissing(input)
+  } catch (error) {
+    return Promise.resolve({ kind: 'failed', error: describeError(error), unbegun: true })
+  }
+  return tool.perform(input, context)
 }
 
 /** What was cut off by its own time is asked for at once; after a stop of the turn there is no time for questions. */
@@ -182,6 +193,7 @@ const NO_ANSWER: NoAnswer = { kind: 'unknown', said: '' }
 async function asked(tool: Tool, input: unknown, context: ToolContext): Promise<ToolOutcome | NoAnswer> {
   if (tool.probe === undefined) return NO_ANSWER
   try {
+    refuseMissing(input)
     const answer = await tool.probe(input, context)
     return answer.kind === 'unknown' ? { ...answer, said: '; its probe does not know' } : answer
   } catch (error) {

@@ -24,6 +24,8 @@ export interface LoopPorts extends ActPorts {
   readonly limits?: Partial<RunLimits>
   /** The model's window. */
   readonly contextTokens?: number
+  /** Called before the run waits for a person or for its children: any worker may go on with it, perhaps much later. */
+  readonly aboutToWait?: () => Promise<void>
 }
 
 /** What whoever watches a run hears of it. */

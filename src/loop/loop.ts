@@ -72,6 +72,7 @@ async function settleOpen(course: Course): Promise<LoopEnd | undefined> {
 async function waitForDecision(course: Course, undecided: readonly Action[]): Promise<LoopEnd | undefined> {
   const { ports, attempt, session } = course
   const ids = undecided.map(({ id }) => id)
+  await ports.aboutToWait?.()
   const parked = await ports.store.apply(parkForDecision, attempt, ids)
   if (parked.kind === 'parked') return { kind: 'left' }
   if (parked.kind === 'refused') return { kind: 'stopped', why: 'cancel-requested' }
@@ -112,6 +113,7 @@ async function takeTurn(course: Course): Promise<LoopEnd | undefined> {
   const { owesReply } = session
   const { pending, shown, children } = await ports.store.read(lookAround, session.run)
   if (mustWait({ pending, children, owesReply })) {
+    await ports.aboutToWait?.()
     const waiting = await ports.store.apply(parkForChildren, attempt, owesReply)
     if (waiting.kind === 'parked') return { kind: 'left' }
     return waiting.kind === 'refused' ? { kind: 'stopped', why: 'cancel-requested' } : takeTurn(course)

@@ -8,6 +8,7 @@ import type {
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
 
 import { describeError } from '../base/errors.ts'
+import { jsonText, veiled } from '../base/visible.ts'
 import type { JsonSchema } from '../loop/ports.ts'
 import { validateInput } from '../tools/schema.ts'
 import { approvalTools } from './approval.ts'
@@ -133,6 +134,6 @@ function keyOf(input: Readonly<Record<string, unknown>>, { mcpReq }: ServerConte
 
 function resultOf(answer: Exclude<Answer, { kind: 'wait' }>): CallToolResult | InputRequiredResult {
   const failed = answer.kind === 'failed'
-  const text = failed ? answer.error : JSON.stringify(answer.value, null, 1)
+  const text = failed ? veiled(answer.error) : jsonText(answer.value, 1)
   return { content: [{ type: 'text', text }], ...(failed ? { isError: true } : {}) }
 }

@@ -8,12 +8,14 @@ import { row, text } from '../store/row.ts'
 import { sql } from '../store/sql.ts'
 import { first } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
+import { branchName } from '../workspace/view.ts'
+import { findWorkspace } from '../workspace/workspace.ts'
 
 /** What a person outside is told: what it is about and where to look. Never the arguments: they may be nobody else's. */
 export interface Notice {
   readonly seq: number
   readonly at: string
-  readonly kind: 'approval' | 'doubt' | 'breaker' | 'dead-letter' | 'schedule'
+  readonly kind: 'approval' | 'doubt' | 'breaker' | 'dead-letter' | 'schedule' | 'workspace'
   readonly title: string
   /** The command that shows it. */
   readonly command: string
@@ -36,6 +38,8 @@ const SAID: Readonly<Record<string, (event: Event) => Transition<Notice | undefi
   'action.settled': doubtNotice,
   'breaker.opened': breakerNotice,
   'message.dead': letterNotice,
+  'workspace.ready': workspaceNotice,
+  'workspace.quarantined': workspaceNotice,
 }
 
 /** What says by itself whom it needs. */
@@ -125,6 +129,21 @@ function* letterNotice(event: Event): Transition<Notice | undefined> {
   const title = `a message could not be delivered: ${reason}`
   const command = `holdfast inbox dead show ${messageId}`
   return { ...about(event), kind: 'dead-letter', title, command, path: placeOf('inbox', id), messageId }
+}
+
+/** Work that could not land by itself, or of which nobody can say what became of it. */
+function* workspaceNotice(event: Event): Transition<Notice | undefined> {
+  if (event.runId === null) return undefined
+  const workspace = yield* findWorkspace.single(event.runId)
+  if (workspace === undefined || `workspace.${workspace.state}` !== event.type) return undefined
+  const agent = visibleLine(workspace.agent)
+  const branch = visibleLine(branchName(workspace.branch))
+  const title =
+    workspace.state === 'ready'
+      ? `work of ${agent} is ready and did not land on ${branch}`
+      : `what became of the files of ${agent} cannot be proven`
+  const command = `holdfast workspace show ${workspace.runId}`
+  return { ...about(event), kind: 'workspace', title, command, path: placeOf('runs', workspace.runId), agent }
 }
 
 const scheduleOf = (event: Event) => placeOf('schedules', nameIn(event, 'scheduleId'))

@@ -2,6 +2,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createFileOnce, errorCode, writeFileAtomic } from '../base/files.ts'
+import { openedFrom, sealedFor } from '../secrets/folders.ts'
+import type { Secrets } from '../secrets/secrets.ts'
 import type { CommandEnd, Containment, StoredSpec, StreamName } from './command.ts'
 import type { ProcessIdentity } from './identity.ts'
 import type { Trail } from './trail.ts'
@@ -9,12 +11,12 @@ import type { Trail } from './trail.ts'
 /*
  * The folder of one attempt, in the order in which its files appear:
  *
- *   spec.json      the worker: what to run
+ *   spec.json      the worker: what to run, but for its environment, and with secrets sealed (handover.ts has them)
  *   owner.json     whoever creates it first: a supervisor, or a taker that thereby proves that nothing will ever run
  *   starting.json  the supervisor: from here on the command may have run
  *   command.json   the supervisor: which processes, for this boot only
- *   *.spill        the output so far
- *   end.json       the supervisor: how it ended, every process being dead
+ *   *.spill        the output so far, with secrets sealed
+ *   end.json       the supervisor: how it ended, every process being dead; with secrets sealed
  */
 
 export type Owner =
@@ -35,20 +37,19 @@ export interface RunningCommand {
 /** Files appear complete. Only a power loss can tear one that was not synced, and it is then as good as not there. */
 const read = <T>(folder: string, name: string): T | undefined => {
   try {
-    return JSON.parse(readFileSync(join(folder, name), 'utf8')) as T
+    const text = readFileSync(join(folder, name), 'utf8')
+    return JSON.parse(openedFrom(folder, text)) as T
   } catch (error) {
     if (errorCode(error) === 'ENOENT' || error instanceof SyntaxError) return undefined
     throw error
   }
 }
 
-const write = (folder: string, name: string, content: unknown, durable = true) =>
-  writeFileAtomic(join(folder, name), JSON.stringify(content), { mode: 0o600, durable })
+const write = (folder: string, name: string, content: unknown, durable = true, secrets?: Secrets) =>
+  writeFileAtomic(join(folder, name), sealedFor(folder, JSON.stringify(content), secrets), { mode: 0o600, durable })
 
 // After a reboot nothing is left to be run from the spec, so it is not synced: that would only delay the start.
-export const writeSpec = (folder: string, spec: StoredSpec) => write(folder, 'spec.json', spec, false)
-/** The command has its environment; secrets in it need not lie on disk any longer. */
-export const forgetEnvironment = (folder: string, spec: StoredSpec) => writeSpec(folder, { ...spec, env: {} })
+export const writeSpec = (folder: string, spec: StoredSpec) => write(folder, 'spec.json', { ...spec, env: {} }, false)
 export const readSpec = (folder: string) => read<StoredSpec>(folder, 'spec.json')
 
 /**
@@ -70,7 +71,8 @@ export const hasStarting = (folder: string) => existsSync(join(folder, 'starting
 export const writeCommand = (folder: string, command: RunningCommand) => write(folder, 'command.json', command, false)
 export const readCommand = (folder: string) => read<RunningCommand>(folder, 'command.json')
 
-export const writeEnd = (folder: string, end: CommandEnd) => write(folder, 'end.json', end)
+export const writeEnd = (folder: string, end: CommandEnd, secrets: Secrets | undefined) =>
+  write(folder, 'end.json', end, true, secrets)
 export const readEnd = (folder: string) => read<CommandEnd>(folder, 'end.json')
 
 export const spillPath = (folder: string, stream: StreamName) => join(folder, `${stream}.spill`)

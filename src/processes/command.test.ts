@@ -21,7 +21,7 @@ test.each([
 test('a spec gets its defaults and an absolute folder', () => {
   const spec = { argv: ['true'] as const, cwd: '.', env: {}, mark: 'ab', timeoutMs: null, output: { headBytes: 1 } }
   const place = { host: 'h', boot: 'b', pidNamespace: 'n' }
-  const stored = completeSpec(spec, { live: { stdout: false, stderr: true }, place })
+  const stored = completeSpec(spec, { live: { stdout: false, stderr: true }, place, sealed: true })
   expect(stored).toMatchObject({ cwd: process.cwd(), graceMs: 5_000, containment: 'auto' })
   expect(stored.output).toEqual({ ...DEFAULT_OUTPUT, headBytes: 1 })
 })

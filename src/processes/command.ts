@@ -71,6 +71,8 @@ export type StoredSpec = Required<Omit<CommandSpec, 'output'>> & {
   readonly output: OutputLimits
   /** Which streams somebody reads live, on descriptors 3 and 4. */
   readonly live: Readonly<Record<StreamName, boolean>>
+  /** Whether what it printed is sealed on disk. */
+  readonly sealed: boolean
   /** Where the supervisor will be: where its worker is. */
   readonly place: Place
 }
@@ -80,7 +82,10 @@ export const DEFAULT_LOST_GRACE_MS = 1_000
 // Head and tail go into one database row with the end: 64 KiB each is what a model can still read.
 export const DEFAULT_OUTPUT: OutputLimits = { headBytes: 64 * 1024, tailBytes: 64 * 1024, spillBytes: 64 * 1024 * 1024 }
 
-export function completeSpec(spec: CommandSpec, { live, place }: Pick<StoredSpec, 'live' | 'place'>): StoredSpec {
+export function completeSpec(
+  spec: CommandSpec,
+  { live, place, sealed }: Pick<StoredSpec, 'live' | 'place' | 'sealed'>,
+): StoredSpec {
   return {
     argv: spec.argv,
     cwd: resolve(spec.cwd),
@@ -94,6 +99,7 @@ export function completeSpec(spec: CommandSpec, { live, place }: Pick<StoredSpec
     leash: spec.leash ?? false,
     live,
     place,
+    sealed,
   }
 }
 

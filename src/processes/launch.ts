@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { inCgroup, prepareCgroup, removeCgroup, type CgroupPlan } from './cgroup.ts'
 import type { Containment, ContainmentChoice, ContainmentKind } from './command.ts'
+import { withDumps } from './crash-dumps.ts'
 import { enterNamespace, openNamespace, type Namespace } from './pid-namespace.ts'
 import { readProcess } from './process-table.ts'
 import type { Root, Trail } from './trail.ts'
@@ -11,7 +12,7 @@ export interface Launch {
   readonly args: readonly string[]
   readonly cwd: string
   readonly env: Readonly<Record<string, string>>
-  readonly stdio: readonly ['inherit', number, number]
+  readonly stdio: readonly ['inherit' | number, number, number]
 }
 
 export interface Launched {
@@ -112,7 +113,9 @@ async function start(
   known: { readonly mark: string; readonly cgroup?: string; readonly holder?: Root },
   around: Around = (begin) => begin(),
 ): Promise<Launched> {
-  const child = around(() => spawn(program, [...args], { cwd, env, stdio: [...stdio], detached: true }))
+  const child = around(() =>
+    withDumps(() => spawn(program, [...args], { cwd, env, stdio: [...stdio], detached: true })),
+  )
   await once(child, 'spawn')
   const leader = rootOf(child)
   const since = known.holder?.startTime ?? leader.startTime

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { constants, openSync } from 'node:fs'
+import { closeSync, constants, openSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -15,33 +15,38 @@ export interface OutputPipe {
   readonly writeFd: number
 }
 
-export type OutputPipes = Readonly<Record<StreamName, OutputPipe>>
+export type OutputPipes = Readonly<Record<StreamName, OutputPipe>> & {
+  /** For a command that reads what is in no file. */
+  readonly stdin: OutputPipe | undefined
+}
 
 /**
  * Real pipes. The runtime's own "pipe" is a socket, and a command cannot open /dev/stdout or /dev/stderr on a socket:
  * `echo oops > /dev/stderr` fails there. The runtime has no pipe(2), so a named pipe is made, opened and unlinked.
  */
-export async function openOutputPipes(folder: string): Promise<OutputPipes> {
-  return openPipesIn(folder).catch(openPipesElsewhere)
+export async function openOutputPipes(folder: string, withInput: boolean): Promise<OutputPipes> {
+  return openPipesIn(folder, withInput).catch(() => openPipesElsewhere(withInput))
 }
 
 /** Some network and removable disks cannot hold a named pipe. */
-async function openPipesElsewhere(): Promise<OutputPipes> {
+async function openPipesElsewhere(withInput: boolean): Promise<OutputPipes> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-'))
   try {
-    return await openPipesIn(folder)
+    return await openPipesIn(folder, withInput)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-async function openPipesIn(folder: string): Promise<OutputPipes> {
-  const paths = ['stdout', 'stderr'].map((name) => join(folder, `${name}-${process.pid}.pipe`)) as [string, string]
+async function openPipesIn(folder: string, withInput: boolean): Promise<OutputPipes> {
+  const names = ['stdout', 'stderr', ...(withInput ? ['stdin'] : [])]
+  const paths = names.map((name) => join(folder, `${name}-${process.pid}.pipe`)) as [string, string, string?]
   try {
-    await promisify(execFile)('mkfifo', ['-m', '600', ...paths])
-    return { stdout: openBothEnds(paths[0]), stderr: openBothEnds(paths[1]) }
+    await promisify(execFile)('mkfifo', ['-m', '600', ...(paths as string[])])
+    const stdin = paths[2] === undefined ? undefined : openForReader(paths[2])
+    return { stdout: openBothEnds(paths[0]), stderr: openBothEnds(paths[1]), stdin }
   } finally {
-    await Promise.all(paths.map((path) => rm(path, { force: true })))
+    await Promise.all((paths as string[]).map((path) => rm(path, { force: true })))
   }
 }
 
@@ -49,6 +54,23 @@ function openBothEnds(path: string): OutputPipe {
   // The reader first and without waiting: each end would otherwise wait for the other.
   const readFd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   return { readFd, writeFd: openSync(path, constants.O_WRONLY) }
+}
+
+/** The other way round: the command must wait at its end, and we must not at ours. */
+function openForReader(path: string): OutputPipe {
+  const first = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  const writeFd = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
+  const readFd = openSync(path, constants.O_RDONLY)
+  closeSync(first)
+  return { readFd, writeFd }
+}
+
+/** Writes all of it, for a command that may read it slowly, or not at all. */
+export function feedInput(writeFd: number, text: string): void {
+  const socket = new Socket({ fd: writeFd, readable: false, writable: true })
+  // It ended, or closed its input: what it has not read it did not want.
+  socket.on('error', () => socket.destroy())
+  socket.end(text)
 }
 
 export interface Draining {

@@ -1,9 +1,12 @@
 import { open } from 'node:fs/promises'
+import { secretsAt } from '../secrets/folders.ts'
+import type { Secrets } from '../secrets/secrets.ts'
+import { StreamOpener } from '../secrets/stream.ts'
 import { readSpec, spillPath } from './attempt-folder.ts'
 import { DEFAULT_OUTPUT, type OutputLimits, type OutputText, type StreamName } from './command.ts'
 import { OutputEnds } from './output-ends.ts'
 
-/** A part of what a command printed, from the spill file: the bytes `from` up to, not including, `to`. */
+/** A part of what a command printed, from the spill file as it is: the bytes `from` up to, not including, `to`. */
 export async function readOutput(
   folder: string,
   stream: StreamName,
@@ -21,22 +24,44 @@ export async function readOutput(
   }
 }
 
+/** All that is on disk of what a command printed; undefined if it is not there. */
+export async function readWholeOutput(folder: string, stream: StreamName): Promise<string | undefined> {
+  const size = await spilledBytes(folder, stream)
+  if (size === 0) return undefined
+  const bytes = await readOutput(folder, stream, { from: 0, to: size })
+  const secrets = secretsAt(folder)
+  if (secrets === undefined) return bytes.toString('utf8')
+  const opener = new StreamOpener(secrets)
+  return Buffer.concat([opener.write(bytes), opener.end()]).toString('utf8')
+}
+
 /** What is on disk of the output of a command whose supervisor died. */
 export async function readPartialOutput(folder: string): Promise<Readonly<Record<StreamName, OutputText>>> {
-  const limits = readSpec(folder)?.output ?? DEFAULT_OUTPUT
-  const [stdout, stderr] = await Promise.all([readEnds(folder, 'stdout', limits), readEnds(folder, 'stderr', limits)])
+  const { output: limits, sealed } = readSpec(folder) ?? { output: DEFAULT_OUTPUT, sealed: false }
+  const secrets = sealed ? secretsAt(folder) : undefined
+  const [stdout, stderr] = await Promise.all([
+    readEnds(folder, 'stdout', limits, secrets),
+    readEnds(folder, 'stderr', limits, secrets),
+  ])
   return { stdout, stderr }
 }
 
-async function readEnds(folder: string, stream: StreamName, limits: OutputLimits): Promise<OutputText> {
+async function readEnds(
+  folder: string,
+  stream: StreamName,
+  limits: OutputLimits,
+  secrets: Secrets | undefined,
+): Promise<OutputText> {
   const ends = new OutputEnds(limits)
   const size = await spilledBytes(folder, stream)
+  const opener = secrets === undefined ? undefined : new StreamOpener(secrets)
   for (let from = 0; from < size;) {
     const chunk = await readOutput(folder, stream, { from, to: from + 1024 * 1024 })
     if (chunk.length === 0) break
-    ends.keep(chunk)
+    ends.keep(opener?.write(chunk) ?? chunk)
     from += chunk.length
   }
+  if (opener !== undefined) ends.keep(opener.end())
   const texts = ends.texts()
   return {
     ...texts,

@@ -1,16 +1,22 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
+import type { Writable } from 'node:stream'
 import { getCompileCacheDir } from 'node:module'
 import type { Socket } from 'node:net'
-import { extname, join, resolve as absolute } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join, resolve as absolute } from 'node:path'
 import { sleep, systemClock as clock } from '../base/clock.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { ensureFolder } from '../base/files.ts'
+import { modulePath } from '../base/place.ts'
+import { refuseMissing } from '../secrets/codec.ts'
+import { secretsAt } from '../secrets/folders.ts'
 import { writeSpec } from './attempt-folder.ts'
 import { completeSpec, type CommandSpec } from './command.ts'
+import { dumpsBefore } from './crash-dumps.ts'
+import { HANDOVER_FD, handOver, tellSecrets } from './handover.ts'
 import { processIdentity, thisPlace } from './identity.ts'
+import { openInputFile } from './input-file.ts'
 import { MARK_VARIABLE, nestMark } from './process-table.ts'
 import { STOP_SIGNALS, type Outcome, type Supervised } from './supervised.ts'
 import { takeOver } from './take-over.ts'
@@ -30,7 +36,7 @@ export interface StartOptions {
   readonly codeCache?: string
 }
 
-const PROGRAM = fileURLToPath(new URL(`./supervisor-main${extname(import.meta.url)}`, import.meta.url))
+const PROGRAM = modulePath('processes/supervisor-main')
 
 // A supervisor moves bytes and waits: a small heap, no compiler threads, and no debugger that a signal could open.
 const FLAGS = ['--max-semi-space-size=1', '--max-old-space-size=128', '--disable-sigusr1', '--no-warnings']
@@ -41,10 +47,12 @@ const LAST_READ_MS = 3_000
 /** Starts a command under a supervisor that outlives this process. The folder is for this one attempt. */
 export async function startCommand(path: string, spec: CommandSpec, options: StartOptions = {}): Promise<Supervised> {
   const folder = absolute(path)
+  refuseMissing(spec.argv, spec.env)
   await ensureFolder(folder)
   const live = { stdout: options.onStdout !== undefined, stderr: options.onStderr !== undefined }
-  await writeSpec(folder, completeSpec(spec, { live, place: thisPlace() }))
-  const supervisor = await spawnSupervisor(folder, spec.mark, options)
+  const sealed = secretsAt(folder) !== undefined
+  await writeSpec(folder, completeSpec(spec, { live, sealed, place: thisPlace() }))
+  const supervisor = await spawnSupervisor(folder, spec, options)
   const identity = processIdentity(supervisor.pid)
   const read = [readLive(supervisor, 3, options.onStdout), readLive(supervisor, 4, options.onStderr)]
   if (identity === undefined) throw cannotStart(new Error('it ended before it began'))
@@ -75,32 +83,47 @@ async function settle(folder: string, mark: string): Promise<Outcome> {
   return remains.kind === 'alive' ? remains.command.ended : remains
 }
 
-async function spawnSupervisor(folder: string, mark: string, options: StartOptions): Promise<ChildProcess> {
+async function spawnSupervisor(folder: string, spec: CommandSpec, options: StartOptions): Promise<ChildProcess> {
   const log = openSync(join(folder, 'supervisor.log'), 'a', 0o600)
   const feed = (reader: OutputReader | undefined) => (reader === undefined ? 'ignore' : 'pipe')
-  let input: 'inherit' | 'pipe' | 'ignore' | number = 'ignore'
+  let input: Input = { stdio: 'ignore' }
   try {
     input = openInput(options.stdin)
     const supervisor = spawn(process.execPath, [...FLAGS, PROGRAM, folder], {
       detached: true,
       cwd: '/',
-      env: supervisorEnvironment(mark, options.codeCache),
-      stdio: [input, 'ignore', log, feed(options.onStdout), feed(options.onStderr)],
+      env: supervisorEnvironment(spec.mark, options.codeCache),
+      stdio: [input.stdio, 'ignore', log, feed(options.onStdout), feed(options.onStderr), 'pipe'],
     })
     await once(supervisor, 'spawn')
+    const [secrets, dumps] = [secretsAt(folder), dumpsBefore()]
+    handOver((supervisor.stdio as readonly unknown[])[HANDOVER_FD] as Writable, {
+      argv: spec.argv,
+      env: spec.env,
+      ...(input.text === undefined ? {} : { input: input.text }),
+      ...(dumps === undefined ? {} : { dumps }),
+      ...(secrets === undefined ? {} : { secrets: tellSecrets(secrets) }),
+    })
     return supervisor
   } catch (error) {
-    throw cannotStart(error)
+    throw error instanceof HoldfastError ? error : cannotStart(error)
   } finally {
     closeSync(log)
-    if (typeof input === 'number') closeSync(input)
+    if (typeof input.stdio === 'number') closeSync(input.stdio)
   }
 }
 
+interface Input {
+  readonly stdio: 'inherit' | 'pipe' | 'ignore' | number
+  /** For the supervisor to write, because it must not be in a file. */
+  readonly text?: string
+}
+
 /** The supervisor only passes it on, so the command is the first to read from it. */
-function openInput(stdin: StartOptions['stdin']): 'inherit' | 'pipe' | 'ignore' | number {
-  if (typeof stdin === 'object') return openSync(stdin.file, 'r')
-  return stdin === undefined || stdin === 'none' ? 'ignore' : stdin
+function openInput(stdin: StartOptions['stdin']): Input {
+  if (typeof stdin !== 'object') return { stdio: stdin === undefined || stdin === 'none' ? 'ignore' : stdin }
+  const opened = openInputFile(stdin.file)
+  return 'fd' in opened ? { stdio: opened.fd } : { stdio: 'ignore', text: opened.text }
 }
 
 const cannotStart = (cause: unknown) =>
@@ -112,7 +135,8 @@ const cannotStart = (cause: unknown) =>
 
 /** The supervisor carries the mark too: a command that is forked from it but not yet executed looks like it. */
 function supervisorEnvironment(mark: string, codeCache: string | undefined): Record<string, string> {
-  const cache = codeCache ?? getCompileCacheDir()
+  // The command line's own is warm already.
+  const cache = getCompileCacheDir() ?? codeCache
   return {
     PATH: process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin',
     [MARK_VARIABLE]: nestMark(process.env[MARK_VARIABLE], mark),

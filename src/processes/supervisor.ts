@@ -2,22 +2,18 @@ import type { ChildProcess } from 'node:child_process'
 import { closeSync, existsSync } from 'node:fs'
 import { sleep, systemClock as clock } from '../base/clock.ts'
 import { errorCode } from '../base/files.ts'
-import {
-  claimOwner,
-  forgetEnvironment,
-  readSpec,
-  spillPath,
-  writeCommand,
-  writeEnd,
-  writeStarting,
-} from './attempt-folder.ts'
+import type { Secrets } from '../secrets/secrets.ts'
+import { StreamSealer, withoutHalves } from '../secrets/stream.ts'
+import { claimOwner, readSpec, spillPath, writeCommand, writeEnd, writeStarting } from './attempt-folder.ts'
 import { planCgroup } from './cgroup.ts'
 import type { CommandEnd, OutputText, StopReason, StoredSpec, StreamName } from './command.ts'
+import { leaveNoDumps } from './crash-dumps.ts'
+import { takeHandover, toldSecrets } from './handover.ts'
 import { processIdentity } from './identity.ts'
 import { openEnclosure, type Enclosure, type Launched } from './launch.ts'
 import { feedTo, noFeed, type LiveFeed } from './live-feed.ts'
 import { OutputEnds } from './output-ends.ts'
-import { drain, openOutputPipes, type OutputPipes } from './output-pipe.ts'
+import { drain, feedInput, openOutputPipes, type OutputPipes } from './output-pipe.ts'
 import { MARK_VARIABLE } from './process-table.ts'
 import { resolveProgram } from './resolve-program.ts'
 import { Spill } from './spill.ts'
@@ -35,14 +31,17 @@ type Status = Pick<CommandEnd, 'exitCode' | 'signal' | 'spawnError' | 'stopped' 
 
 /** Runs the command of an attempt folder and leaves its end there. Resolves at once if the folder has an owner. */
 export async function supervise(folder: string, stop: Stop): Promise<void> {
-  const spec = readSpec(folder)
-  if (spec === undefined) return
+  const [stored, handover] = [readSpec(folder), takeHandover()]
+  if (stored === undefined || handover === undefined) return
+  const spec = { ...stored, argv: handover.argv, env: handover.env }
+  const secrets = toldSecrets(handover.secrets)
+  leaveNoDumps(handover.dumps)
   const cgroup = planCgroup(spec.mark)
   const cwd = existsSync(spec.cwd) ? spec.cwd : '/'
   // Neither touches the world outside or another supervisor, so they need not wait until the folder is ours. The pipes
   // come first: what makes them should not be born while we are in the command's cgroup.
   const preparing = Promise.all([
-    openOutputPipes(folder),
+    openOutputPipes(folder, handover.input !== undefined),
     openEnclosure(spec.containment, { mark: spec.mark, cwd, cgroup }),
   ])
   if (!(await own(folder, spec, cgroup?.forCommand ?? null))) return (await preparing)[1].discard()
@@ -50,14 +49,14 @@ export async function supervise(folder: string, stop: Stop): Promise<void> {
   const [pipes, enclosure] = await preparing
   const startedAt = clock.now()
   const output = {
-    stdout: watchStream(folder, spec, pipes, 'stdout'),
-    stderr: watchStream(folder, spec, pipes, 'stderr'),
+    stdout: watchStream(folder, spec, pipes, 'stdout', secrets),
+    stderr: watchStream(folder, spec, pipes, 'stderr', secrets),
   }
   if (spec.leash) void output.stdout.readerGone.then(() => stop.abort('lease-lost'))
-  const status = await runInside(enclosure, { folder, spec, stop, pipes, output, startedAt })
+  const status = await runInside(enclosure, { folder, spec, stop, pipes, output, startedAt, input: handover.input })
   const [stdout, stderr] = await Promise.all([output.stdout.finish(), output.stderr.finish()])
   const end = { ...status, startedAt, endedAt: clock.now(), stdout, stderr, containment: enclosure.containment }
-  await recordEnd(folder, end)
+  await recordEnd(folder, end, secrets)
   const patienceMs = status.stopped === undefined ? LINGER_MS : LAST_FLUSH_MS
   await Promise.race([Promise.all([output.stdout.flushed(), output.stderr.flushed()]), sleep(clock, patienceMs)])
 }
@@ -75,11 +74,14 @@ interface Attempt {
   readonly pipes: OutputPipes
   readonly output: Readonly<Record<StreamName, WatchedStream>>
   readonly startedAt: number
+  /** What the command reads, where that is in no file. */
+  readonly input: string | undefined
 }
 
 async function runInside(enclosure: Enclosure, attempt: Attempt): Promise<Status> {
   const launched = await launchInside(enclosure, attempt)
-  for (const { writeFd } of Object.values(attempt.pipes)) closeSync(writeFd)
+  for (const { writeFd } of [attempt.pipes.stdout, attempt.pipes.stderr]) closeSync(writeFd)
+  giveInput(attempt)
   if ('exitCode' in launched) {
     enclosure.discard()
     return launched
@@ -88,7 +90,6 @@ async function runInside(enclosure: Enclosure, attempt: Attempt): Promise<Status
   const exit = exitOf(child)
   const { folder, startedAt } = attempt
   await writeCommand(folder, { startedAt, trail, containment: enclosure.containment }).catch(() => {})
-  await forgetEnvironment(folder, attempt.spec).catch(() => {})
   const disarm = armTimeout(attempt)
   const stopped = await exitOrStop(exit, attempt)
   disarm()
@@ -99,6 +100,12 @@ async function runInside(enclosure: Enclosure, attempt: Attempt): Promise<Status
   await pipesClosed(attempt)
   for (const stream of Object.values(attempt.output)) stream.abandon()
   return { ...(await exit), ...(stopped === undefined ? {} : { stopped }), survivorsKilled }
+}
+
+function giveInput({ pipes, input }: Attempt): void {
+  if (pipes.stdin === undefined) return
+  closeSync(pipes.stdin.readFd)
+  feedInput(pipes.stdin.writeFd, input ?? '')
 }
 
 async function launchInside(enclosure: Enclosure, { spec, stop, pipes }: Attempt): Promise<Launched | Status> {
@@ -112,7 +119,7 @@ async function launchInside(enclosure: Enclosure, { spec, stop, pipes }: Attempt
       args: spec.argv.slice(1),
       cwd: spec.cwd,
       env: { ...spec.env, [MARK_VARIABLE]: process.env[MARK_VARIABLE] ?? spec.mark },
-      stdio: ['inherit', pipes.stdout.writeFd, pipes.stderr.writeFd],
+      stdio: [pipes.stdin?.readFd ?? 'inherit', pipes.stdout.writeFd, pipes.stderr.writeFd],
     })
   } catch (error) {
     const code = errorCode(error) ?? 'ENOTSUP'
@@ -206,14 +213,21 @@ interface WatchedStream {
 
 const LIVE_FD: Record<StreamName, number> = { stdout: 3, stderr: 4 }
 
-function watchStream(folder: string, spec: StoredSpec, pipes: OutputPipes, name: StreamName): WatchedStream {
+function watchStream(
+  folder: string,
+  spec: StoredSpec,
+  pipes: OutputPipes,
+  name: StreamName,
+  secrets: Secrets | undefined,
+): WatchedStream {
   const ends = new OutputEnds(spec.output)
+  const sealer = secrets === undefined ? undefined : new StreamSealer(secrets)
   const spill = new Spill(spillPath(folder, name), spec.output.spillBytes)
   const feed: LiveFeed = spec.live[name] ? feedTo(LIVE_FD[name]) : noFeed
   const draining = drain(pipes[name].readFd, (chunk) => {
     ends.keep(chunk)
-    // On disk first: what somebody saw live is not lost when we are killed.
-    const spilled = spill.write(chunk)
+    // On disk first: what somebody saw live is not lost when we are killed, but for the beginning of what may be a secret.
+    const spilled = spill.write(sealer?.write(chunk) ?? chunk)
     return spilled === undefined ? feed.write(chunk) : spilled.then(() => feed.write(chunk))
   })
   return {
@@ -223,7 +237,8 @@ function watchStream(folder: string, spec: StoredSpec, pipes: OutputPipes, name:
     flushed: () => feed.finish(),
     readerGone: feed.gone,
     async finish() {
-      const texts = ends.texts()
+      const texts = secrets === undefined ? ends.texts() : withoutHalves(ends.texts(), secrets)
+      if (sealer !== undefined) await spill.write(sealer.end())
       await spill.close({ durable: texts.truncated })
       return { ...texts, totalBytes: ends.totalBytes, ...spill.state }
     },
@@ -231,11 +246,11 @@ function watchStream(folder: string, spec: StoredSpec, pipes: OutputPipes, name:
 }
 
 /** A result that was paid for is not given up because the disk is full just now. */
-async function recordEnd(folder: string, end: CommandEnd): Promise<void> {
+async function recordEnd(folder: string, end: CommandEnd, secrets: Secrets | undefined): Promise<void> {
   const until = clock.monotonicMs() + END_RETRY_MS
   for (let pause = 50; ; pause = Math.min(pause * 2, 5_000)) {
     try {
-      return await writeEnd(folder, end)
+      return await writeEnd(folder, end, secrets)
     } catch (error) {
       // Whoever removed the folder will not ask for the result.
       if (!existsSync(folder)) return

@@ -42,7 +42,10 @@ export function addressLetter({ agents, random }: Office, { to, text, key }: Let
 
 function knownAgent(known: readonly string[], agent: string): string {
   if (known.includes(agent)) return agent
-  const there = known.length === 0 ? 'the configuration has none' : `there are: ${known.join(', ')}`
+  const there =
+    known.length === 0
+      ? 'no configuration with agents was found: `holdfast init` writes one, --config names one'
+      : `there are: ${known.join(', ')}`
   throw new HoldfastError('not-found/agent', `there is no agent "${agent}"`, { remedy: there })
 }
 

@@ -80,14 +80,15 @@ export const renewLeases = single((workerId: WorkerId, leaseMs: number) =>
   ),
 )
 
-const heldRow = row({ runId: text<RunId>(), attemptId: text<AttemptId>(), cancelRequestedAt: nullable(integer) })
+const cancelledRow = row({ attemptId: text<AttemptId>() })
 
-/** The runs that a worker holds, and which of them are to be cancelled. */
-export const heldRuns = single((workerId: WorkerId) =>
+/** Those of a worker's attempts whose runs are to be cancelled. It reads what is being cancelled, not what is held. */
+export const cancelledAttempts = single((workerId: WorkerId) =>
   all(
-    heldRow,
-    sql`select r.id as run_id, a.id as attempt_id, r.cancel_requested_at from attempts a join runs r on r.id = a.run_id
-      where a.worker_id = ${workerId} and a.ended_at is null and a.released_at is null`,
+    cancelledRow,
+    sql`select a.id as attempt_id from runs r join attempts a on a.run_id = r.id
+      where r.state = 'running' and r.cancel_requested_at is not null
+        and a.worker_id = ${workerId} and a.ended_at is null and a.released_at is null`,
   ),
 )
 

@@ -16,6 +16,10 @@ const agentScope = (agent: string) => `agent:${agent}`
 
 const agentLimit = (limits: CapacityLimits, agent: string) => limits.perAgent?.[agent] ?? limits.eachAgent
 
+/** Whether anything is counted for its runs. */
+export const isLimited = (limits: CapacityLimits | undefined, agent: string): boolean =>
+  limits !== undefined && (limits.total !== undefined || agentLimit(limits, agent) !== undefined)
+
 const usedRow = row({ used: integer })
 const scopeRow = row({ scope: text(), used: integer })
 

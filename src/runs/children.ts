@@ -90,6 +90,8 @@ export interface NewChild {
   readonly runId: RunId
   readonly messageId: MessageId
   readonly work: { readonly task: string } | { readonly request: CommandRequest }
+  /** The only machine that can carry it out. */
+  readonly host?: string
   readonly limits: ChildLimits
   readonly backlogLimit: number
 }
@@ -116,7 +118,17 @@ export function* startChild(child: NewChild): Transition<StartedChild> {
   const { threadId, runId, key, agent, work } = child
   if ('request' in work) {
     const { request } = work
-    const submission = { id: runId, threadId, agent, request, key, parentThreadId: parent.threadId, ...started }
+    const place = child.host === undefined ? {} : { host: child.host }
+    const submission = {
+      id: runId,
+      threadId,
+      agent,
+      request,
+      key,
+      parentThreadId: parent.threadId,
+      ...started,
+      ...place,
+    }
     const submitted = yield* submitRun({ ...submission, backlogLimit: child.backlogLimit })
     if (submitted.kind === 'backlog-full') return submitted
   } else {

@@ -21,6 +21,8 @@ export interface Claimant {
   readonly only?: RunId
   /** The agents that this worker has; commands it can always execute. */
   readonly agents?: readonly string[]
+  /** The machine that it is on: runs with a workspace are carried out where that is. */
+  readonly host?: string
   readonly attempt: { readonly id: AttemptId; readonly mark: string }
 }
 
@@ -61,12 +63,13 @@ function* nextQueued(claimant: Claimant, passedOver: readonly string[]): Transit
   const { only, workerId, agents = [] } = claimant
   return yield* first(
     runRow,
-    sql`select * from runs waiting where state = 'queued'
+    sql`select * from runs waiting where state = 'queued' and input is null
         and ${only === undefined ? sql`1 = 1` : sql`id = ${only}`}
         and ${passedOver.length === 0 ? sql`1 = 1` : sql`agent not in (${literals(passedOver)})`}
         and (expires_at is null or expires_at > ${now})
-        and not exists (select 1 from runs busy where busy.thread_id = waiting.thread_id and busy.state in ('running', 'parked'))
+        and not exists (select 1 from runs busy where busy.thread_id = waiting.thread_id and busy.state in ('running', 'parked') and busy.input is null)
         and (for_worker is null or for_worker = ${workerId})
+        and (host is null or host = ${claimant.host ?? ''})
         and ${agents.length === 0 ? sql`kind = 'command'` : sql`(kind = 'command' or agent in (${literals(agents)}))`}
       order by priority desc, seq limit 1 ${skipLocked}`,
   )

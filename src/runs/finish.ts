@@ -1,5 +1,6 @@
 import type { RunId } from '../base/ids.ts'
 import { withdrawActions } from '../actions/propose.ts'
+import { doubtOpenSteps } from '../actions/step-doubt.ts'
 import { record } from '../events/event.ts'
 import { now, sql } from '../store/sql.ts'
 import { first, run } from '../store/transition.ts'
@@ -7,10 +8,12 @@ import type { Transition } from '../store/transition.ts'
 import { settleRun } from '../schedule/run-ended.ts'
 import { deliverCompletion } from '../threads/accept.ts'
 import { untakenMessages } from '../threads/message.ts'
+import { decideWorkspace } from '../workspace/decide.ts'
 import { endAttempt } from './attempt.ts'
 import type { AttemptRef } from './attempt.ts'
 import { settleBreaker } from './breaker.ts'
-import { recordCommandReply } from './command-turn.ts'
+import { recordCommandReply, recordToldTurn } from './command-turn.ts'
+import type { ToldTurn } from './command-turn.ts'
 import { resumeWaiting } from './park.ts'
 import { findRun, runRow } from './run.ts'
 import type { FailureCode, Run, TerminalState, Usage } from './run.ts'
@@ -26,6 +29,8 @@ export type Outcome = (
   readonly usage?: Usage
   /** What an agent that is a command said. */
   readonly reply?: string
+  /** What it told of how it came to say that. */
+  readonly told?: ToldTurn
   /** What the parent is told besides the state; the whole result stays with the run. */
   readonly summary?: string
   /** Messages that this run took and did not come to record: its end is their answer, and nobody takes them again. */
@@ -81,6 +86,7 @@ function* cancelInstead(attempt: AttemptRef, outcome: Outcome): Transition<Run |
   const cancelled: Outcome = {
     state: 'cancelled',
     ...(outcome.usage === undefined ? {} : { usage: outcome.usage }),
+    ...(outcome.told === undefined ? {} : { told: outcome.told }),
     ...(outcome.taken === undefined ? {} : { taken: outcome.taken }),
   }
   const ended = yield* writeEnd(
@@ -113,9 +119,13 @@ function* followEnd(ended: Run, outcome: Outcome, attempt?: AttemptRef): Transit
   const state = ended.state as TerminalState
   if (attempt !== undefined) yield* endAttempt(attempt, state)
   yield* withdrawActions(ended.id)
+  yield* doubtOpenSteps(ended)
   yield* keepUnanswered(ended, outcome.taken ?? [])
   yield* answerUntaken(ended)
-  if (outcome.reply !== undefined) yield* recordCommandReply(ended, outcome.reply)
+  const { reply, told, usage } = outcome
+  if (told !== undefined && attempt !== undefined) yield* recordToldTurn(ended, told, attempt)
+  if (reply !== undefined) yield* recordCommandReply(ended, reply, told === undefined ? undefined : usage)
+  if (ended.workspace !== null) yield* decideWorkspace(ended)
   yield* settleBreaker(ended)
   yield* settleRun(ended)
   if (ended.parentThreadId !== null) {
@@ -152,7 +162,8 @@ function briefly({ state, code, error, agent }: Run): Record<string, unknown> {
  * A result that came too late to count: kept, visible, never applied. Not that of a worker whose processes another one
  * took over, mark and all: it is the same result, and that one records it.
  */
-export function* keepLateResult(attempt: AttemptRef, outcome: Outcome): Transition<void> {
+export function* keepLateResult(attempt: AttemptRef, late: Outcome): Transition<void> {
+  const { told: _, ...outcome } = late
   const kept = yield* run(sql`insert into late_results (attempt_id, run_id, outcome, arrived_at)
     select mine.id, mine.run_id, ${JSON.stringify(outcome)}, ${now} from attempts mine
     where mine.id = ${attempt.id} and (mine.outcome is null or mine.outcome <> ${outcome.state}) and not exists (select 1 from attempts taker

@@ -32,6 +32,10 @@ const heldAttemptRow = row({
   workerStoppedAt: nullable(integer),
   kind: oneOf(['command', 'agent', 'observed']),
   agent: text(),
+  /** The machine of its workspace, if it has one. */
+  host: nullable(text()),
+  /** A call of a function: no process carries its mark. */
+  isCall: integer,
   leaseOver: integer,
 })
 export type HeldAttempt = Decoded<typeof heldAttemptRow>
@@ -41,7 +45,8 @@ export const heldAttempts = single(() =>
   all(
     heldAttemptRow,
     sql`select a.id, a.run_id, a.fence, a.number, a.mark, a.worker_id, w.identity, w.home, a.lease_until, a.starting_at,
-        a.released_at, w.stopped_at as worker_stopped_at, r.kind, r.agent, case when a.lease_until < ${now} then 1 else 0 end as lease_over
+        a.released_at, w.stopped_at as worker_stopped_at, r.kind, r.agent, r.host,
+        case when r.input is null then 0 else 1 end as is_call, case when a.lease_until < ${now} then 1 else 0 end as lease_over
       from attempts a join workers w on w.id = a.worker_id join runs r on r.id = a.run_id
       where a.ended_at is null order by a.lease_until`,
   ),

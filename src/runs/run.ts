@@ -1,8 +1,11 @@
 import type { RunId, ThreadId, WorkerId } from '../base/ids.ts'
 import { flag, integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
-import { literals, sql, unionAll } from '../store/sql.ts'
+import { among, literals, sql, unionAll } from '../store/sql.ts'
 import { all, first, single } from '../store/transition.ts'
+import { WORKSPACE_MODES } from '../workspace/workspace.ts'
+import type { Client } from '../sessions/session.ts'
+import type { WorkspaceRequest } from '../workspace/workspace.ts'
 
 /**
  * One execution on a thread, from its request to one terminal state. `running → queued` only when it is proven that
@@ -54,6 +57,33 @@ export interface CommandRequest {
   readonly input?: string
   /** It is the turn of an agent: what it prints is the reply. */
   readonly isTurn?: true
+  /** It works in a git transaction, or is watched as if it did. */
+  readonly workspace?: WorkspaceRequest
+  /** It is a client whose output we can read. */
+  readonly client?: ClientRequest
+}
+
+/** The turn of a command-line agent, in a session of its own that outlives the turn. */
+export interface ClientRequest {
+  readonly name: Client
+  /** The session; undefined: a new one, which the client names. */
+  readonly session?: string
+  /** It begins that session. */
+  readonly isNew?: true
+  /** It goes on with that session. If that is gone, this is the command that begins a new one. */
+  readonly orElse?: { readonly argv: readonly [string, ...string[]]; readonly session?: string }
+  /** The session that was gone. */
+  readonly insteadOf?: string
+  /** The maker of its models, and what a million tokens of the one that was configured cost. */
+  readonly vendor: string
+  readonly price?: ClientPrice
+}
+
+export interface ClientPrice {
+  readonly input: number
+  readonly output: number
+  readonly cacheRead?: number
+  readonly cacheWrite?: number
 }
 /** What is in its thread's inbox, for the agent of that name. */
 export interface AgentRequest {
@@ -61,6 +91,10 @@ export interface AgentRequest {
   readonly timeoutMs?: number
   /** What it may spend, if that is less than its agent's own limit. */
   readonly maxCostMicrousd?: number
+  /** A schedule led to it, and waits for what becomes of it. */
+  readonly scheduled?: true
+  /** It works in a git transaction, or is watched as if it did; otherwise as its agent says. */
+  readonly workspace?: WorkspaceRequest
 }
 
 /** A turn of a session of a command-line agent, which carries it out itself; we see it through its hooks. */
@@ -73,6 +107,7 @@ export interface ObservedRequest {
   readonly turn: string
   readonly part: number
   readonly timeoutMs?: undefined
+  readonly workspace?: undefined
 }
 
 export type RunRequest = CommandRequest | AgentRequest | ObservedRequest
@@ -99,6 +134,8 @@ export const runRow = row({
   priority: integer,
   request: json<RunRequest>(),
   requestDigest: text(),
+  /** What it was called with, as JSON; such a run needs no message. */
+  input: nullable(text()),
   submitKey: nullable(text()),
   parentThreadId: nullable(text<ThreadId>()),
   /** The run that started it: cancelling that one cancels this one. */
@@ -127,6 +164,10 @@ export const runRow = row({
   /** When a parked run goes on by itself. */
   resumeAt: nullable(integer),
   endedAt: nullable(integer),
+  /** It has a workspace, whose end is decided with its own. */
+  workspace: nullable(oneOf(WORKSPACE_MODES)),
+  /** The only machine on which it can be carried out: its workspace is there. */
+  host: nullable(text()),
 })
 export type Run = Decoded<typeof runRow>
 
@@ -136,6 +177,20 @@ export const queuedRunOf = single((threadId: ThreadId) =>
 )
 
 export const findRun = single((id: RunId) => first(runRow, sql`select * from runs where id = ${id}`))
+
+const endRow = row({
+  id: text<RunId>(),
+  state: oneOf(TERMINAL_STATES as TerminalState[]),
+  code: nullable(text<FailureCode>()),
+  error: nullable(text()),
+  result: nullable(json<unknown>()),
+})
+export type RunEnd = Decoded<typeof endRow>
+
+/** Those of them that have ended. */
+export const endedRuns = single((ids: readonly RunId[]) =>
+  all(endRow, sql`select id, state, code, error, result from runs where id in ${among(ids)} and ended_at is not null`),
+)
 
 /** Runs whose id starts with `prefix`, two at most: enough to know whether it is unique. */
 export const runsByPrefix = single((prefix: string) =>

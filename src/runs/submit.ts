@@ -29,6 +29,8 @@ export interface Submission {
   readonly backlogLimit?: number
   /** Only this worker may claim it. */
   readonly forWorker?: WorkerId
+  /** Only workers of this machine may claim it: its workspace is there. */
+  readonly host?: string
 }
 
 export type Submitted =
@@ -74,12 +76,13 @@ function* insertRun(submission: Submission, digest: string): Transition<Run | un
   return yield* first(
     runRow,
     sql`insert into runs (id, thread_id, agent, state, priority, request, request_digest, submit_key,
-        parent_thread_id, parent_run_id, parent_mode, notify, for_worker, kind, created_at, expires_at)
+        parent_thread_id, parent_run_id, parent_mode, notify, for_worker, kind, created_at, expires_at, workspace, host)
       values (${id}, ${threadId}, ${agent}, 'queued', ${priority}, ${requestText(submission.request)}, ${digest},
         ${key ?? null}, ${parentThreadId ?? null}, ${submission.parentRunId ?? null}, ${submission.parentMode ?? null},
         ${notify ? 1 : 0},
         ${submission.forWorker ?? null}, ${submission.request.kind}, ${now},
-        ${expiresInMs === undefined ? sql`null` : sql`${now} + ${expiresInMs}`})
+        ${expiresInMs === undefined ? sql`null` : sql`${now} + ${expiresInMs}`},
+        ${submission.request.workspace?.mode ?? null}, ${submission.host ?? null})
       on conflict do nothing
       returning *`,
   )
@@ -104,7 +107,7 @@ function* isBeingCancelled(runId: RunId): Transition<boolean> {
 function* agentRunOf({ threadId }: Submission): Transition<Run> {
   return yield* one(
     runRow,
-    sql`select * from runs where thread_id = ${threadId} and kind = 'agent' and state in ('queued', 'running', 'parked')`,
+    sql`select * from runs where thread_id = ${threadId} and kind = 'agent' and state in ('queued', 'running', 'parked') and input is null`,
   )
 }
 
@@ -117,7 +120,7 @@ const countRow = row({ count: integer })
 export function* isBacklogFull(limit: number): Transition<boolean> {
   const { count } = yield* one(
     countRow,
-    sql`select count(*) as count from (select 1 from runs where state = 'queued' limit ${limit}) as waiting`,
+    sql`select count(*) as count from (select 1 from runs where state = 'queued' and input is null limit ${limit}) as waiting`,
   )
   return count >= limit
 }

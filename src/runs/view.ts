@@ -1,7 +1,7 @@
 import type { RunId } from '../base/ids.ts'
 import type { Event } from '../events/event.ts'
 import type { Transition } from '../store/transition.ts'
-import { actionsOfRun } from '../actions/action.ts'
+import { actionsOrSteps } from '../actions/step-view.ts'
 import type { Action } from '../actions/action.ts'
 import { viewAction } from '../actions/view.ts'
 import { entriesOfRun } from '../threads/conversation.ts'
@@ -101,6 +101,7 @@ export interface WholeRun {
   readonly attempts: readonly Attempt[]
   /** What a model was shown and said in this run. */
   readonly entries: readonly Entry[]
+  /** Those of a model, or the steps of a function. */
   readonly actions: readonly Action[]
 }
 
@@ -113,15 +114,18 @@ export function* readWholeRun(id: RunId): Transition<WholeRun | undefined> {
     late: yield* lateResultsOf.single(id),
     attempts: yield* attemptsOf.single(id),
     entries: yield* entriesOfRun.single(id),
-    actions: yield* actionsOfRun.single(id),
+    actions: yield* actionsOrSteps(run),
   }
 }
 
 /** What `runs show --json` prints and `GET /api/v1/runs/ID` answers. */
 export function viewWholeRun({ run, late, attempts, entries, actions }: WholeRun) {
-  const turns = run.request.kind === 'agent' ? { steps: entries.map(viewStep), actions: actions.map(viewAction) } : {}
+  const turns = isTurn(run.request) ? { steps: entries.map(viewStep), actions: actions.map(viewAction) } : {}
   return { ...viewRun(run, late), attempts: attempts.map(viewAttempt), ...turns }
 }
+
+const isTurn = (request: RunRequest) =>
+  request.kind === 'agent' || (request.kind === 'command' && request.isTurn === true)
 
 const viewAttempt = ({ id, number, workerId, claimedAt, endedAt, outcome }: Attempt) => ({
   id,

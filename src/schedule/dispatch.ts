@@ -1,4 +1,5 @@
 import type { MessageId, RunId, ThreadId } from '../base/ids.ts'
+import { callOne, openCalls, threadOfCalls } from '../runs/call.ts'
 import { wakeThread } from '../runs/send.ts'
 import { submitRun } from '../runs/submit.ts'
 import { knownAgents } from '../runs/worker.ts'
@@ -39,6 +40,8 @@ export function* dispatch(schedule: Schedule, occurrence: Occurrence, ids: Firin
       return yield* toThread(schedule, target, occurrence, ids)
     case 'agent':
       return yield* toNewThread(schedule, target.agent, { text: target.text }, occurrence, ids)
+    case 'call':
+      return yield* toFunction(target, occurrence, ids)
     case 'webhook':
       return yield* toNewThread(schedule, WEBHOOK_AGENT, webhookOf(schedule, target, occurrence), occurrence, ids)
     case 'command':
@@ -191,6 +194,20 @@ function* toCommand(
   if (submitted.kind === 'backlog-full')
     return { kind: 'failed', error: `${submitted.limit} runs are waiting already`, transient: true }
   return dropped(`the run was refused: ${submitted.kind}`)
+}
+
+function* toFunction(target: TargetOf<'call'>, occurrence: Occurrence, { runId }: FiringIds): Transition<Dispatched> {
+  if (!(yield* isKnownAgent(target.function))) return dropped(`no worker has the function ${target.function}`)
+  yield* openCalls(target.function)
+  const threadId = threadOfCalls(target.function)
+  yield* lead(occurrence, threadId, { runId })
+  const called = yield* callOne({
+    id: runId,
+    agent: target.function,
+    input: JSON.stringify(target.input ?? null),
+    scheduled: true,
+  })
+  return { kind: 'dispatched', threadId, runId: called.runId }
 }
 
 function* presentOwner({ ownerThread }: Schedule): Transition<ThreadId | null> {

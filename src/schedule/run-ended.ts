@@ -62,14 +62,15 @@ function failureNames({ code, result }: Run): readonly string[] {
 const countRow = row({ count: integer })
 
 /** Whether it may have changed something outside. Of a command nobody knows what it does: it has from when it was started. */
-function* hasWritten({ id, request, code }: Run): Transition<boolean> {
+function* hasWritten({ id, seq, request, code }: Run): Transition<boolean> {
   if (code === 'spawn' || code === 'expired' || code === 'circuit_open') return false
   if (request.kind === 'observed') return true
   const { count } = yield* one(
     countRow,
     request.kind === 'agent'
-      ? sql`select count(*) as count from actions where run_id = ${id} and effect = 'write' and repeat_of is null
-          and state in ('started', 'done', 'in_doubt')`
+      ? sql`select (select count(*) from actions where run_id = ${id} and effect = 'write' and repeat_of is null
+            and state in ('started', 'done', 'in_doubt'))
+          + (select count(*) from steps where run_seq = ${seq} and effect = 'write' and state <> 'failed') as count`
       : sql`select count(*) as count from attempts where run_id = ${id} and starting_at is not null`,
   )
   return count > 0

@@ -33,6 +33,8 @@ export type Target =
       readonly env?: Readonly<Record<string, string>>
       readonly timeoutMs?: number
     }
+  /** A function of a program. */
+  | { readonly kind: 'call'; readonly function: string; readonly input?: unknown }
   | { readonly kind: 'webhook'; readonly url: string; readonly method?: string; readonly body?: unknown }
 
 /** What happens to instants that nobody acted on in time. */

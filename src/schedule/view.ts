@@ -33,6 +33,7 @@ export type TargetView =
   | { readonly kind: 'message'; readonly threadId: string; readonly text: string }
   | { readonly kind: 'agent'; readonly agent: string; readonly text: string }
   | { readonly kind: 'command'; readonly argv: readonly string[]; readonly cwd: string; readonly timeoutMs?: number }
+  | { readonly kind: 'call'; readonly function: string; readonly input?: unknown }
   | { readonly kind: 'webhook'; readonly url: string; readonly method?: string; readonly body?: unknown }
 
 export function viewTarget(target: Target): TargetView {

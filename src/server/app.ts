@@ -10,6 +10,7 @@ import { ROUTES } from '../api/routes.ts'
 import type { Ask } from '../api/routes.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
+import { veiled } from '../base/visible.ts'
 import { Desk } from '../control/desk.ts'
 import { handle } from '../control/handlers.ts'
 import type { Handled, ServersOwn } from '../control/handlers.ts'
@@ -110,7 +111,7 @@ const SERVERS_OWN: { readonly [N in ServersOwn]: Own } = {
   'session.code': (c, options) => makeCode(c, options),
   metrics: async (c, { house, streams }) => {
     const text = await metrics(new Desk(house, c.get('who'), 'metrics'), streams.count)
-    return c.body(text, 200, { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8' })
+    return c.body(veiled(text), 200, { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8' })
   },
   events: (c, { streams }) => {
     const who = c.get('who')

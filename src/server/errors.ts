@@ -29,6 +29,8 @@ const STATUS_OF_NOUN: Readonly<Record<string, number>> = {
   actions: 409,
   tokens: 409,
   schedules: 409,
+  workspace: 409,
+  git: 409,
   events: 409,
   capacity: 429,
 }

@@ -9,8 +9,7 @@ import type { AddressInfo } from 'node:net'
 import { HoldfastError } from '../base/errors.ts'
 import { errorCode } from '../base/files.ts'
 import { LIMITS } from '../base/limits.ts'
-
-export const USUAL_PORT = 4780
+import { USUAL_PORT } from './usual-port.ts'
 
 export interface Tls {
   readonly cert: string

@@ -1,5 +1,7 @@
 import type { RunId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
+import { veiledStream } from '../base/visible.ts'
+import type { VeiledStream } from '../base/visible.ts'
 import type { LiveEvent } from '../runtime.ts'
 
 /** A piece of a reply that is being said: `at` is where in it the piece begins. */
@@ -18,7 +20,9 @@ export interface TextPart {
 interface Reply {
   readonly event: LiveEvent
   readonly reply: number
+  /** Without secrets; the beginning of what may be one is held, because a piece of it would not be known for one. */
   text: string
+  readonly veil: VeiledStream
   recorded: boolean
 }
 
@@ -65,8 +69,15 @@ export class LiveTexts {
     const known = this.#replies.get(event.runId)
     if (known === undefined) {
       if (this.#replies.size >= LIMITS.liveReplies) this.#forgetOldest()
-      this.#replies.set(event.runId, { event, reply: (this.#count += 1), text: delta, recorded: false })
-    } else if (known.text.length < LIMITS.liveCharacters) known.text += delta
+      const veil = veiledStream()
+      this.#replies.set(event.runId, {
+        event,
+        reply: (this.#count += 1),
+        text: veil.write(delta),
+        veil,
+        recorded: false,
+      })
+    } else if (known.text.length < LIMITS.liveCharacters) known.text += known.veil.write(delta)
   }
 
   #forgetOldest(): void {

@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
-import { extname } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { extname, join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 
 import type { Context, Hono } from 'hono'
 
+import { PACKAGE_FOLDER } from '../base/place.ts'
 import type { Env } from './env.ts'
 
-/** The dashboard as it was built: in a clone and in the package it lies in the same place, seen from here. */
-const FOLDER = new URL('../../dashboard/dist/', import.meta.url)
+/** The dashboard as it was built: in a clone and in the package it lies in the same place. */
+const FOLDER = pathToFileURL(join(PACKAGE_FOLDER, 'dashboard', 'dist', '/'))
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',

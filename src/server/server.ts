@@ -17,7 +17,7 @@ import { LiveTexts } from './live-text.ts'
 import { signInUrl } from './session.ts'
 import { SignInCodes } from './sign-in.ts'
 
-export { USUAL_PORT } from './listen.ts'
+export { USUAL_PORT } from './usual-port.ts'
 
 export interface ServerOptions extends House {
   /** 0 picks one that is free; undefined is the usual one, or a free one when that is taken. */

@@ -7,6 +7,8 @@ export interface LookoutOptions {
   readonly clock: Clock
   /** Never throws. */
   readonly look: () => Promise<void>
+  /** The shortest time between two looks. */
+  readonly everyMs?: number
 }
 
 /**
@@ -26,18 +28,19 @@ export class Lookout {
   }
 
   listen(): this {
-    this.#stopListening = this.#options.store.onChange(() => this.#soon())
+    this.#stopListening = this.#options.store.onChange(() => this.soon())
     return this
   }
 
-  #soon(): void {
+  soon(): void {
     if (this.#stopped || this.#cancelLater !== undefined) return
-    const { clock } = this.#options
-    const waitMs = this.#lookedAt + LIMITS.wakeLookMs - clock.monotonicMs()
-    if (waitMs <= 0) return void this.look()
-    this.#cancelLater = clock.after(waitMs, () => {
+    const { clock, everyMs = LIMITS.wakeLookMs } = this.#options
+    const waitMs = this.#lookedAt + everyMs - clock.monotonicMs()
+    if (waitMs <= 0 && this.#looking === undefined) return void this.look()
+    // A look that is under way may have begun before the commit: there is another one after it.
+    this.#cancelLater = clock.after(waitMs <= 0 ? everyMs : waitMs, () => {
       this.#cancelLater = undefined
-      void this.look()
+      this.soon()
     })
   }
 

@@ -3,11 +3,14 @@ import { resolve } from 'node:path'
 import type { Clock } from '../base/clock.ts'
 import { HoldfastError } from '../base/errors.ts'
 import type { Randomness } from '../base/ids.ts'
+import type { TextCodec } from './codec.ts'
 import type { Store } from './store.ts'
 
 export interface StoreOptions {
   readonly clock: Clock
   readonly random: Randomness
+  /** Keeps secrets out of what is stored. */
+  readonly codec?: TextCodec
 }
 
 /** Opens what HOLDFAST_STORE names. An engine is loaded only when it is asked for. */

@@ -24,6 +24,9 @@ export const raw = (text: string): Sql => ({ strings: [text], values: [] })
 export const literals = (words: readonly string[]): Sql =>
   raw(words.map((word) => `'${word.replaceAll("'", "''")}'`).join(', '))
 
+/** As `x in ${among(words)}`: a list of any length is one value, so that the statement stays the same. */
+export const among = (words: readonly string[]): Sql => sql`(select value from json_each(${JSON.stringify(words)}))`
+
 /** One after the other, whatever they have in common; there is at least one. */
 export const unionAll = (parts: readonly Sql[]): Sql => parts.reduce((whole, part) => sql`${whole} union all ${part}`)
 

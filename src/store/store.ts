@@ -11,13 +11,16 @@ export interface Store {
   /** Reads from one consistent snapshot; a statement that writes is refused. */
   read<Args extends readonly unknown[], T>(look: Change<Args, T>, ...args: Args): Promise<T>
   /** Calls back soon after something was committed, by this process or another. A hint: it may come late or twice. */
-  onChange(listener: () => void): () => void
+  onChange(listener: ChangeListener): () => void
   /** Looks for damage; what it finds, in the engine's words. Takes a while on a large database. */
   check(): Promise<string[]>
   /** Writes a consistent copy of everything to a new file, while others go on; refused where the engine has its own tool. */
   copyTo(path: string): Promise<void>
   close(): Promise<void>
 }
+
+/** `topics`: what the commits of this process were about, by their events; undefined: others', which may be about anything. */
+export type ChangeListener = (topics?: ReadonlySet<string>) => void
 
 /** A place where a test may stop, fail, delay or kill. Production opens stores without one. */
 export interface StoreProbe {

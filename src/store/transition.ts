@@ -1,5 +1,6 @@
 import { invariant } from '../base/errors.ts'
 import type { Cell, Row } from './row.ts'
+import { raw } from './sql.ts'
 import type { Sql } from './sql.ts'
 
 export interface Answer {
@@ -18,6 +19,12 @@ export class Query<T> {
   readonly read: (answer: Answer) => T
   /** It locks a row: who shares its commit and asks for the same waits until this transition is over, as others wait for the commit. */
   lock?: string
+  /** What this process's listeners are told of the commit. */
+  topic?: string
+  /** Several that do not need each other's answers, asked in one go. */
+  parts?: readonly Query<unknown>[]
+  /** It is about one row, and has a form for many: an engine may put those that share a commit into one statement. */
+  given?: Given
 
   constructor(sql: Sql, returnsRows: boolean, read: (answer: Answer) => T, deferred = false) {
     this.sql = sql
@@ -52,6 +59,41 @@ export type Change<Args extends readonly unknown[], T> = ((...args: Args) => Tra
 export const single = <Args extends readonly unknown[], T>(build: (...args: Args) => Query<T>): Single<Args, T> => ({
   single: build,
 })
+
+/** The rows of a joint statement, in its form for many. */
+export const GIVEN: Sql = raw('/* given */')
+
+/** A statement about one row that can be asked for many rows at once. */
+export interface Joint {
+  readonly columns: readonly (readonly [name: string, type: 'text' | 'bigint'])[]
+  /** What tells its rows apart; the same columns are in what it returns. Without it nobody waits for an answer. */
+  readonly key: readonly string[]
+  /** Over the rows `given`; besides those it has no values but `now`. */
+  readonly many: Sql
+}
+
+export interface Given {
+  readonly joint: Joint
+  /** In the order of the columns. */
+  readonly values: readonly (string | number | null)[]
+}
+
+/** Makes a query joint: `query` is about the row of `values`, and what it returns has the columns of the key. */
+export function jointly<T>(query: Query<T>, joint: Joint, values: Given['values']): Query<T> {
+  query.given = { joint, values }
+  return query
+}
+
+/** Asks for all of them in one round trip: none needs another's answer. They happen in this order. */
+export function* together<const Parts extends readonly Query<unknown>[]>(
+  parts: Parts,
+): Transition<{ -readonly [Key in keyof Parts]: Parts[Key] extends Query<infer T> ? T : never }> {
+  const [first] = parts
+  if (first === undefined) return [] as never
+  const all = new Query<unknown>(first.sql, true, () => undefined)
+  all.parts = parts
+  return (yield all) as never
+}
 
 export const first = <T>(shape: Row<T>, statement: Sql): Query<T | undefined> =>
   new Query(statement, true, ({ rows }) => (rows[0] === undefined ? undefined : shape.decode(rows[0])))

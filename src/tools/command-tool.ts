@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import type { OnceWindow } from '../actions/window.ts'
 import { canonicalJson } from '../base/canonical-json.ts'
 import { describeError } from '../base/errors.ts'
-import { ensureFolder, errorCode, writeFileAtomic } from '../base/files.ts'
+import { ensureFolder, errorCode } from '../base/files.ts'
 import type { JsonSchema, Tool, ToolContext, ToolOutcome } from '../loop/ports.ts'
 import { describeEnd } from '../processes/command.ts'
+import { writeInputFile } from '../processes/input-file.ts'
 import type { Outcome } from '../processes/supervised.ts'
 import { outcomeOfEnd, resultOf } from './command-outcome.ts'
 import { TOOL_LIMITS } from './limits.ts'
@@ -80,7 +81,7 @@ async function writeInput({ definition }: Machine, folder: string, input: unknow
   await ensureFolder(folder)
   // Only a stop command needs the input after a reboot: what runs elsewhere has not been rebooted.
   const durable = definition.stop !== undefined
-  await writeFileAtomic(inputFile(folder), canonicalJson(input), { mode: 0o600, durable })
+  await writeInputFile(inputFile(folder), canonicalJson(input), { durable })
 }
 
 function perform(machine: Machine, input: unknown, context: ToolContext): Promise<ToolOutcome> {

@@ -1,11 +1,16 @@
+import { resolve } from 'node:path'
+
 import type { ActionId, MessageId, RunId, ThreadId } from '../base/ids.ts'
 import { harmlessVariables } from '../base/variables.ts'
 import type { JsonSchema, Tool, ToolContext, ToolOutcome } from '../loop/ports.ts'
+import { thisPlace } from '../processes/identity.ts'
 import { startChild } from '../runs/children.ts'
 import type { ChildLimits, NewChild, StartedChild } from '../runs/children.ts'
 import { PARENT_MODES } from '../runs/run.ts'
 import type { ParentMode } from '../runs/run.ts'
 import type { Store } from '../store/store.ts'
+import { WORKSPACE_MODES } from '../workspace/workspace.ts'
+import type { WorkspaceMode, WorkspaceRequest } from '../workspace/workspace.ts'
 import { TOOL_LIMITS } from './limits.ts'
 import { validateInput } from './schema.ts'
 import type { CommandPlace } from './supervised-command.ts'
@@ -26,6 +31,7 @@ interface DelegateInput {
   readonly task?: string
   readonly command?: readonly [string, ...string[]]
   readonly folder?: string
+  readonly workspace?: { readonly root: string; readonly mode?: WorkspaceMode; readonly check?: string }
   readonly mode?: ParentMode
 }
 
@@ -83,12 +89,33 @@ function schemaOf({ agents, commands }: DelegateOptions): JsonSchema {
     description: 'Instead of an agent: a program with its arguments, as a long-running child.',
   }
   const folder = { type: 'string', minLength: 1, description: 'The working folder of the command.' }
-  return { type: 'object', properties: { agent, task, command, folder, mode }, additionalProperties: false }
+  const properties = { agent, task, command, folder, workspace: WORKSPACE, mode }
+  return { type: 'object', properties, additionalProperties: false }
+}
+
+/** Of a command; an agent has that of its configuration. */
+const WORKSPACE: JsonSchema = {
+  type: 'object',
+  description:
+    'Of a command: what it does to the files of a git repository lands whole and checked, or not at all. It works there, so leave out "folder".',
+  properties: {
+    root: { type: 'string', minLength: 1, description: 'A folder in the repository.' },
+    mode: {
+      type: 'string',
+      enum: WORKSPACE_MODES,
+      description: 'transaction: in a tree of its own. shadow (default): only records what that would have done.',
+    },
+    check: { type: 'string', minLength: 1, description: 'What must succeed before anything lands, for /bin/sh.' },
+  },
+  required: ['root'],
+  additionalProperties: false,
 }
 
 function checked(input: DelegateInput, { agents }: DelegateOptions): { input: DelegateInput } | { error: string } {
   if (input.command !== undefined && (input.agent !== undefined || input.task !== undefined))
     return { error: 'either "agent" and "task", or "command"' }
+  if (input.workspace !== undefined && (input.command === undefined || input.folder !== undefined))
+    return { error: '"workspace" is for a "command", without "folder": an agent has one of its own' }
   if (input.command !== undefined) return { input }
   if (input.agent === undefined || input.task === undefined)
     return { error: `"agent" and "task" are needed; there are the agents: ${agents.join(', ')}` }
@@ -98,8 +125,10 @@ function checked(input: DelegateInput, { agents }: DelegateOptions): { input: De
 function childOf(input: DelegateInput, context: ToolContext, options: DelegateOptions): NewChild {
   const { agent = 'command', task = '', command, folder, mode = 'background' } = input
   const { place, limits, backlogLimit } = options
-  const request =
-    command === undefined ? undefined : { kind: 'command' as const, argv: command, cwd: folder ?? place.cwd }
+  const workspace = workspaceOf(input, place)
+  const cwd = workspace?.root ?? folder ?? place.cwd
+  const files = workspace === undefined ? {} : { workspace }
+  const request = command === undefined ? undefined : { kind: 'command' as const, argv: command, cwd, ...files }
   return {
     parentRunId: context.runId,
     mode,
@@ -107,9 +136,17 @@ function childOf(input: DelegateInput, context: ToolContext, options: DelegateOp
     key: `delegate:${context.key}`,
     ...idsFrom(context.key),
     work: request === undefined ? { task } : { request: { ...request, env: harmlessVariables(place.env) } },
+    // Its repository is here.
+    ...(workspace === undefined ? {} : { host: thisPlace().host }),
     limits,
     backlogLimit,
   }
+}
+
+function workspaceOf({ workspace }: DelegateInput, { cwd }: CommandPlace): WorkspaceRequest | undefined {
+  if (workspace === undefined) return undefined
+  const { root, mode = 'shadow', check } = workspace
+  return { root: resolve(cwd, root), mode, ...(check === undefined ? {} : { check: { command: check } }) }
 }
 
 /** The action's own number: the same child, however often the action is performed. */

@@ -1,7 +1,7 @@
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ensureFolder, writeFileAtomic } from '../base/files.ts'
+import { ensureFolder } from '../base/files.ts'
 import type { JsonSchema, Tool, ToolContext, ToolOutcome } from '../loop/ports.ts'
+import { readInputFile, writeInputFile } from '../processes/input-file.ts'
 import { outcomeOfShell } from './command-outcome.ts'
 import { TOOL_LIMITS } from './limits.ts'
 import { validateInput } from './schema.ts'
@@ -69,7 +69,7 @@ async function runAll(place: CommandPlace, input: ParallelShellInput, context: T
 
 async function writeInput(folder: string, input: ParallelShellInput): Promise<void> {
   await ensureFolder(folder)
-  await writeFileAtomic(join(folder, 'input.json'), JSON.stringify(input), { mode: 0o600 })
+  await writeInputFile(join(folder, 'input.json'), JSON.stringify(input))
 }
 
 async function runPart(
@@ -101,7 +101,7 @@ async function recoverAll(context: ToolContext): Promise<Judged> {
   )
   const judged = await Promise.all(all)
   if (judged.every(({ kind }) => kind === 'never-started')) return { kind: 'never-started' }
-  const input = JSON.parse(await readFile(join(context.folder, 'input.json'), 'utf8')) as ParallelShellInput
+  const input = JSON.parse(readInputFile(join(context.folder, 'input.json'))) as ParallelShellInput
   return together(input.commands, judged)
 }
 

@@ -1,5 +1,4 @@
-import { request as httpRequest, type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http'
-import { request as httpsRequest } from 'node:https'
+import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
 import type { Clock } from '../base/clock.ts'
 import { formatDuration } from '../base/duration.ts'
 import { checkedAddress } from './addresses.ts'
@@ -68,10 +67,11 @@ function timeLimit({ clock, timeoutMs }: HttpNetwork, outer: AbortSignal) {
   return { signal, over, clear: cancel }
 }
 
-function exchange(request: HttpRequest, address: Address, signal: AbortSignal): Promise<Answer> {
+async function exchange(request: HttpRequest, address: Address, signal: AbortSignal): Promise<Answer> {
+  const { url } = request
+  // Loaded here: few commands ask anybody, and these take as long to load as Node takes to start.
+  const { request: send } = url.protocol === 'https:' ? await import('node:https') : await import('node:http')
   return new Promise((resolve) => {
-    const { url } = request
-    const send = url.protocol === 'https:' ? httpsRequest : httpRequest
     let sent = false
     const fail = (error: Error) => {
       resolve(broken(signal.aborted ? reasonOf(signal) : error.message, sent))

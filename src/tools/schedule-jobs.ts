@@ -244,7 +244,9 @@ function viewJob({ id, name, rule, target, state, reason, nextAt, options }: Sch
         ? { agent: target.agent, prompt: target.text }
         : target.kind === 'command'
           ? { command: target.argv }
-          : { webhook: target.url }
+          : target.kind === 'call'
+            ? { function: target.function }
+            : { webhook: target.url }
   return {
     id,
     name,

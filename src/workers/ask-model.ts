@@ -10,6 +10,7 @@ import { isTooLong } from '../model/model-error.ts'
 import { priceOf } from '../model/prices.ts'
 import { openModel } from '../model/providers.ts'
 import { NO_USAGE } from '../model/usage.ts'
+import { withNames } from '../secrets/redact.ts'
 
 interface Named {
   readonly model: string | ModelValue
@@ -25,7 +26,8 @@ export function askModel(agent: Named, config: Config & { readonly folder: strin
     } catch (error) {
       return { kind: 'failed', code: 'model', error: describeError(error), spent: NO_USAGE }
     }
-    const asked = await callModel(ports, model, request, options)
+    // What cannot be put back here is named to the model: a conversation goes on without it.
+    const asked = await callModel(ports, model, withNames(request), options)
     if (asked.kind !== 'failed') return asked
     return { ...asked, error: describeError(asked.error), tooLong: isTooLong(asked.error) }
   }

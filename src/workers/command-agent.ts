@@ -5,7 +5,12 @@ import { takeForCommand } from '../runs/command-turn.ts'
 import type { CommandRequest } from '../runs/run.ts'
 import { textsOf } from '../threads/delivery.ts'
 import { pendingMessages } from '../threads/message.ts'
-import { executeClaim, finish, refOf, untilStored } from './execute.ts'
+import { keptSession } from '../sessions/kept.ts'
+import { findThread } from '../threads/thread.ts'
+import type { WorkspaceRequest } from '../workspace/workspace.ts'
+import { clientCommand } from './client-agent.ts'
+import type { OpenClient } from './client-agent.ts'
+import { executeClaim, finishClaim, refOf, untilStored } from './execute.ts'
 import type { Executor } from './execute.ts'
 
 /** An agent that is a program of its own: each run of it is one command, whose output is the reply. */
@@ -16,6 +21,10 @@ export interface CommandAgent {
   /** The variables that it gets besides the harmless ones. */
   readonly env: Readonly<Record<string, string>>
   readonly timeoutMs?: number
+  /** What its runs do to files: all of it, or nothing. */
+  readonly workspace?: WorkspaceRequest
+  /** It is a client that we know: what follows the program in its command is made for each turn. */
+  readonly client?: OpenClient
 }
 
 export const PROMPT = '{prompt}'
@@ -25,18 +34,31 @@ export async function executeCommandAgent(executor: Executor, claim: Claim, agen
   const { store } = executor
   const pending = await store.read(pendingMessages, claim.run.threadId, LIMITS.messagesPerTurn)
   if (pending.length === 0) {
-    return void (await finish(executor, refOf(claim), { state: 'succeeded', result: { text: '' } }))
+    return void (await finishClaim(executor, claim, { state: 'succeeded', result: { text: '' } }))
   }
   const shown = await store.read(textsOf, pending)
   const prompt = shown.map(({ text }) => text).join('\n\n')
   if (isTooLong(agent, prompt)) {
     const error = `the messages have ${Buffer.byteLength(prompt)} bytes, more than an argument may have; let the command read its standard input, without ${PROMPT}`
     const taken = shown.map(({ messageId }) => messageId)
-    return void (await finish(executor, refOf(claim), { state: 'failed', code: 'validation', error, taken }))
+    return void (await finishClaim(executor, claim, { state: 'failed', code: 'validation', error, taken }))
   }
-  const request = requestFor(agent, prompt, claim.run.request.timeoutMs ?? agent.timeoutMs)
+  const asked = claim.run.request
+  const settings = {
+    timeoutMs: asked.timeoutMs ?? agent.timeoutMs,
+    workspace: asked.workspace ?? agent.workspace,
+  }
+  const client = agent.client === undefined ? {} : await clientTurn(executor, claim, agent, agent.client)
+  const request = { ...requestFor(agent, prompt, settings), ...client }
   const run = await untilStored(executor, () => store.apply(takeForCommand, refOf(claim), shown, request))
   if (run !== undefined) await executeClaim(executor, { ...claim, run })
+}
+
+/** In the session that the thread has with it, if there is one. */
+async function clientTurn({ store }: Executor, { run, attempt }: Claim, agent: CommandAgent, client: OpenClient) {
+  const generation = (await store.read(findThread, run.threadId))?.generation ?? 1
+  const kept = await store.read(keptSession, { threadId: run.threadId, generation, agent: agent.name })
+  return clientCommand(agent.command[0], client, attempt.id, kept)
 }
 
 const takesArgument = ({ command }: CommandAgent) => command.some((word) => word.includes(PROMPT))
@@ -44,7 +66,12 @@ const takesArgument = ({ command }: CommandAgent) => command.some((word) => word
 const isTooLong = (agent: CommandAgent, prompt: string) =>
   takesArgument(agent) && Buffer.byteLength(prompt) > LIMITS.argumentBytes
 
-function requestFor(agent: CommandAgent, prompt: string, timeoutMs: number | undefined): CommandRequest {
+interface Asked {
+  readonly timeoutMs: number | undefined
+  readonly workspace: WorkspaceRequest | undefined
+}
+
+function requestFor(agent: CommandAgent, prompt: string, { timeoutMs, workspace }: Asked): CommandRequest {
   const [program, ...args] = agent.command
   return {
     kind: 'command',
@@ -53,6 +80,7 @@ function requestFor(agent: CommandAgent, prompt: string, timeoutMs: number | und
     env: agent.env,
     ...(takesArgument(agent) ? {} : { input: prompt }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(workspace === undefined ? {} : { workspace }),
   }
 }
 

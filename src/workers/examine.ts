@@ -1,14 +1,19 @@
 import { existsSync, readdirSync, statfsSync } from 'node:fs'
+import { platform } from 'node:os'
 
 import { detectContainment } from '../processes/detect-containment.ts'
 import { judgeProcess } from '../processes/identity.ts'
 import { heldAttempts } from '../runs/recover.ts'
 import type { HeldAttempt } from '../runs/recover.ts'
 import { liveDaemons } from '../runs/worker.ts'
+import { systemClock } from '../base/clock.ts'
 import { LIMITS } from '../base/limits.ts'
 import { noticesGivenUp } from '../notify/notice.ts'
 import { countOverdue, troubledSchedules } from '../schedule/trouble.ts'
 import type { Store } from '../store/store.ts'
+import { examineClock } from './examine-clock.ts'
+import { examineSecrets } from './examine-secrets.ts'
+import { examineWorkspaces } from './examine-workspaces.ts'
 import { homePaths } from './home.ts'
 import { groundFor } from './recover.ts'
 
@@ -23,21 +28,26 @@ export interface Finding {
 interface Examined {
   readonly home: string
   readonly store: Store
+  /** Of whoever asks: where git is found. */
+  readonly env: Readonly<Record<string, string | undefined>>
 }
 
 /** Below this a busy fleet fills the disk within hours. */
 const LOW_DISK_BYTES = 512 * 1024 * 1024
 
-export async function examine({ home, store }: Examined): Promise<Finding[]> {
+export async function examine({ home, store, env }: Examined): Promise<Finding[]> {
   const held = await store.read(heldAttempts)
   return [
     { check: 'node', status: 'ok', detail: `${process.version} with SQLite ${process.versions.sqlite}` },
     await examineStore(store),
     examineDisk(home),
+    await examineClock(store, systemClock),
     await examineContainment(),
+    ...examineSecrets(home),
     examineDecisions(store, home),
     ...(await examineNotices(store)),
     ...(await examineSchedules(store)),
+    ...(await examineWorkspaces(store, home, env)),
     await examineDaemon(store, home, held),
     ...examineSpool(home),
     ...held.map(examineHeld).filter((finding) => finding !== undefined),
@@ -63,9 +73,17 @@ function examineDisk(home: string): Finding {
   return { check: 'disk', status: 'warn', detail, remedy: 'free some space, or move the home folder (HOLDFAST_HOME)' }
 }
 
+const CONTAIN =
+  'a command that throws its environment away could outlive its cancel: start the daemon in a cgroup of its own ' +
+  '(`systemd-run --user --scope -p Delegate=yes holdfast up`), or allow user namespaces and install util-linux (unshare, nsenter)'
+const CONTAIN_ELSEWHERE =
+  'a command that throws its environment away could outlive its cancel: run what you do not trust on Linux or in a container'
+
 async function examineContainment(): Promise<Finding> {
   const { kind, detail } = await detectContainment()
-  return { check: 'containment', status: kind === 'group' ? 'warn' : 'ok', detail: `${kind}: ${detail}` }
+  const found = { check: 'containment', detail: `${kind}: ${detail}` }
+  if (kind === 'cgroup' || kind === 'pid-namespace') return { ...found, status: 'ok' }
+  return { ...found, status: 'warn', remedy: platform() === 'linux' ? CONTAIN : CONTAIN_ELSEWHERE }
 }
 
 /** What keeps an agent from deciding for itself, and what does not. */

@@ -19,8 +19,10 @@ import { parkRun } from '../runs/park.ts'
 import { findRun } from '../runs/run.ts'
 import type { Usage } from '../runs/run.ts'
 import { countReplies } from '../threads/conversation.ts'
+import type { WorkspaceRequest } from '../workspace/workspace.ts'
+import type { FunctionAgent } from './calls.ts'
 import type { CommandAgent } from './command-agent.ts'
-import { finish, refOf, untilStored } from './execute.ts'
+import { finishClaim, placeFor, refOf, untilStored } from './execute.ts'
 import type { Executor } from './execute.ts'
 import { commandFolder } from './home.ts'
 import { endRivals } from './rivals.ts'
@@ -31,6 +33,8 @@ export interface OpenAgent {
   readonly system: string
   readonly ask: AskModel
   readonly tools: ReadonlyMap<string, Tool>
+  /** The same, at work in another folder: the tree of a run's workspace. */
+  readonly toolsIn?: (folder: string) => ReadonlyMap<string, Tool>
   /** Tools that somebody else has, and that are known once he was asked; a run that cannot get them fails. */
   readonly foreignTools?: (run: ForeignRun, signal: AbortSignal) => Promise<ReadonlyMap<string, Tool>>
   /** One of those, as a person has accepted it, without asking anybody. */
@@ -44,6 +48,8 @@ export interface OpenAgent {
   readonly doubts?: 'park' | 'tell'
   /** How long a person has to answer. */
   readonly approvalMs?: number
+  /** What its runs do to files: all of it, or nothing. */
+  readonly workspace?: WorkspaceRequest
 }
 
 export interface ForeignRun {
@@ -53,7 +59,7 @@ export interface ForeignRun {
 }
 
 /** What a configuration can call an agent. */
-export type AnyAgent = OpenAgent | CommandAgent
+export type AnyAgent = OpenAgent | CommandAgent | FunctionAgent
 
 /** What whoever watches this process hears of its agents as it happens; the record is in the store. */
 export type LiveEvent = {
@@ -67,10 +73,14 @@ type Ending = 'cancelled' | 'lease-lost' | 'timeout'
 /** Carries out an agent's run: its turns, and what their end means for the run. */
 export async function executeAgent(
   executor: Executor,
-  claim: Claim,
-  agent: OpenAgent,
+  claimed: Claim,
+  given: OpenAgent,
   random: Randomness,
 ): Promise<void> {
+  const place = await placeFor(executor, claimed, claimed.run.request.workspace ?? given.workspace)
+  if (place === undefined) return
+  const { claim, cwd } = place
+  const agent = cwd === undefined ? given : { ...given, tools: given.toolsIn?.(cwd) ?? given.tools }
   const { store, clock, home } = executor
   const stop = new AbortController()
   let ending: Ending | undefined
@@ -96,6 +106,7 @@ export async function executeAgent(
     agent: agent.name,
     folders: foldersIn(home),
     whoCouldStill: (runId: RunId) => endRivals(store, clock, runId),
+    aboutToWait: () => keepFiles(executor, claim),
     onAction: (action: Action) => emit({ kind: 'action', action }),
     emit,
   }
@@ -152,6 +163,11 @@ async function outOfTime(
   return { state: 'failed', code: 'timeout', error: `${timedOut(timeoutMs)}; ${words}` }
 }
 
+/** Its tree may be gone when it goes on. */
+async function keepFiles(executor: Executor, claim: Claim): Promise<void> {
+  if (claim.run.workspace === 'transaction') await executor.workspaces?.checkpoint(executor, claim)
+}
+
 const foldersIn = (home: string): ActionFolders => ({
   path: (mark, theirs) => commandFolder(theirs ?? home, mark),
   prepare: (mark) => ensureFolder(commandFolder(home, mark)),
@@ -167,19 +183,20 @@ async function conclude(
 ): Promise<void> {
   const ref = refOf(claim)
   if (end.kind === 'left') return
-  if (end.kind === 'finished') return void (await finish(executor, ref, end.outcome))
+  if (end.kind === 'finished') return void (await finishClaim(executor, claim, end.outcome))
   if (end.kind === 'parked') {
+    await keepFiles(executor, claim)
     const parked = await untilStored(executor, () =>
       executor.store.apply(parkRun, ref, end.reason, end.until, end.spent),
     )
-    if (parked.kind === 'refused') await finish(executor, ref, { state: 'cancelled', usage: end.spent })
+    if (parked.kind === 'refused') await finishClaim(executor, claim, { state: 'cancelled', usage: end.spent })
     return
   }
   if (end.why === 'superseded') return
   if (ending === 'lease-lost') throw new Error('its worker could not renew its lease')
   const { spent, taken } = end
   const outcome = ending === 'timeout' ? await outOfTime(executor, claim, timeoutMs, spent) : CANCELLED
-  await finish(executor, ref, {
+  await finishClaim(executor, claim, {
     ...outcome,
     ...(spent === undefined ? {} : { usage: spent }),
     ...(taken === undefined ? {} : { taken }),

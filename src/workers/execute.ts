@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import { sleep } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
 import { describeError } from '../base/errors.ts'
-import { ensureFolder, writeFileAtomic } from '../base/files.ts'
+import { ensureFolder } from '../base/files.ts'
 import type { AttemptId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { removeRemains } from '../processes/attempt-folder.ts'
 import type { CommandEnd } from '../processes/command.ts'
+import { writeInputFile } from '../processes/input-file.ts'
 import { startCommand } from '../processes/start-command.ts'
 import type { StartOptions } from '../processes/start-command.ts'
 import type { Outcome as CommandOutcome, Supervised } from '../processes/supervised.ts'
@@ -24,10 +25,13 @@ import { requeueRun } from '../runs/recover.ts'
 import { isTerminal } from '../runs/run.ts'
 import type { Run } from '../runs/run.ts'
 import type { Store } from '../store/store.ts'
+import type { WorkspaceRequest } from '../workspace/workspace.ts'
+import { concludeTurn, printedIn } from './client-turn.ts'
 import { outcomeOfCutOff, outcomeOfEnd } from './command-outcome.ts'
 import type { LiveEvent } from './execute-agent.ts'
 import { commandFolder, homePaths } from './home.ts'
 import { tellIfStopped } from './tell-operator.ts'
+import type { RunWorkspaces } from './workspaces.ts'
 
 /** What is under way and can be told to stop; the end follows by itself. */
 export type Stoppable = Pick<Supervised, 'stop'>
@@ -45,6 +49,8 @@ export interface Executor {
   readonly onCommand: (attempt: AttemptId, command: Stoppable) => void
   readonly warn: (message: string) => void
   readonly live?: (event: LiveEvent) => void
+  /** Where runs get the workspace that they ask for. */
+  readonly workspaces?: RunWorkspaces
 }
 
 export const refOf = ({ run, attempt }: Claim): AttemptRef => ({ id: attempt.id, runId: run.id, fence: run.fence })
@@ -56,20 +62,45 @@ export const refOf = ({ run, attempt }: Claim): AttemptRef => ({ id: attempt.id,
  *
  * Whoever dies between two of these, the next worker finds out from what is written which of them was reached.
  */
-export async function executeClaim(executor: Executor, claim: Claim): Promise<void> {
+export async function executeClaim(executor: Executor, claimed: Claim): Promise<void> {
+  const place = await placeFor(executor, claimed, claimed.run.request.workspace)
+  if (place === undefined) return
+  const { claim } = place
   const ref = refOf(claim)
   const folder = commandFolder(executor.home, claim.attempt.mark)
   // Before the intent: from then on a folder that is not there was removed, and proves nothing.
   try {
     await ensureFolder(folder)
   } catch (error) {
-    return void (await finish(executor, ref, { state: 'failed', code: 'spawn', error: describeError(error) }))
+    return void (await finishClaim(executor, claim, { state: 'failed', code: 'spawn', error: describeError(error) }))
   }
   const starting = await untilStored(executor, () => executor.store.apply(recordStarting, ref))
   if (starting === 'superseded') return
-  if (starting === 'cancel-requested') return void (await finish(executor, ref, { state: 'cancelled' }))
-  const outcome = await start(executor, claim, folder)
+  if (starting === 'cancel-requested') return void (await finishClaim(executor, claim, { state: 'cancelled' }))
+  const outcome = await start(executor, place, folder)
   await settle(executor, claim, folder, outcome)
+}
+
+/** Where a run works: as it asked, or in the tree of its workspace. */
+export interface Place {
+  readonly claim: Claim
+  readonly cwd?: string
+}
+
+/** Opens the workspace, if there is to be one. Undefined: the run has ended with that, or is another's. */
+export async function placeFor(
+  executor: Executor,
+  claim: Claim,
+  request: WorkspaceRequest | undefined,
+): Promise<Place | undefined> {
+  if (request === undefined) return { claim }
+  if (executor.workspaces === undefined) throw new Error('this worker cannot open workspaces')
+  const opened = await executor.workspaces.open(executor, claim, request)
+  if (opened.kind === 'left') return undefined
+  const inside = { ...claim, run: { ...claim.run, workspace: request.mode } }
+  if (opened.kind === 'open') return { claim: inside, ...(opened.cwd === undefined ? {} : { cwd: opened.cwd }) }
+  await finishClaim(executor, inside, opened.outcome)
+  return undefined
 }
 
 /** Goes on with a run whose worker was lost: by what its command left behind, or is still doing. */
@@ -96,18 +127,18 @@ async function remainsOf(executor: Executor, claim: Claim, folder: string): Prom
   return untilStored(executor, () => takeOver(folder, workerId, { mark }))
 }
 
-async function start(executor: Executor, claim: Claim, folder: string): Promise<CommandOutcome> {
+async function start(executor: Executor, { claim, cwd }: Place, folder: string): Promise<CommandOutcome> {
   const { request } = claim.run
   if (request.kind !== 'command') throw new Error(`run ${claim.run.id} is not a command`)
   const { foreground } = executor
   const env = {
-    ...(foreground?.env ?? request.env),
+    ...variablesFor(foreground?.env ?? request.env ?? {}, cwd),
     HOLDFAST_THREAD: claim.run.threadId,
     HOLDFAST_RUN: claim.run.id,
   }
   const spec = {
     argv: request.argv,
-    cwd: request.cwd,
+    cwd: cwd ?? request.cwd,
     env,
     mark: claim.attempt.mark,
     timeoutMs: request.timeoutMs ?? null,
@@ -125,9 +156,21 @@ async function start(executor: Executor, claim: Claim, folder: string): Promise<
   return await command.ended.catch(() => settledRemains(executor, claim, folder))
 }
 
+/** Names that tell git, or a shell, of another place than the one it is started in. */
+const OTHER_PLACE =
+  /^(GIT_(DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|NAMESPACE|PREFIX|CEILING_DIRECTORIES)|PWD|OLDPWD)$/
+
+function variablesFor(
+  env: Readonly<Record<string, string>>,
+  cwd: string | undefined,
+): Readonly<Record<string, string>> {
+  if (cwd === undefined) return env
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !OTHER_PLACE.test(name)))
+}
+
 async function writeInput(folder: string, input: string): Promise<string> {
   const file = join(folder, 'input')
-  await writeFileAtomic(file, input)
+  await writeInputFile(file, input)
   return file
 }
 
@@ -170,20 +213,52 @@ async function settle(executor: Executor, claim: Claim, folder: string, outcome:
     throw new Error(`its supervisor, on ${outcome.owner.host}, cannot be seen from here`)
   if (outcome.kind === 'never-started') {
     // The folder stays: its fence is what keeps a paused worker, when it wakes, from starting the command after all.
-    await untilStored(executor, () => executor.store.apply(requeueRun, ref))
+    const answer = await untilStored(executor, () => executor.store.apply(requeueRun, ref))
+    if (answer.kind === 'finished' && answer.run.workspace !== null) await executor.workspaces?.settle(answer.run.id)
     return
   }
+  const reported = await outcomeFor(executor, claim, folder, outcome)
+  if (reported === undefined) return
+  const run = await finishClaim(executor, claim, reported)
+  if (run !== undefined && isTerminal(run.state) && !hasSpilledMore(outcome)) await removeRemains(folder)
+}
+
+/** What its end means for the run. Undefined: it goes back to the queue, to begin anew. */
+async function outcomeFor(
+  executor: Executor,
+  claim: Claim,
+  folder: string,
+  outcome: Extract<CommandOutcome, { kind: 'ended' | 'cut-off' }>,
+): Promise<Outcome | undefined> {
   const { request } = claim.run
   const isTurn = request.kind === 'command' && request.isTurn === true
-  const reported = outcome.kind === 'ended' ? outcomeOfEnd(outcome.end, isTurn) : outcomeOfCutOff(outcome.output)
-  const run = await finish(executor, ref, reported)
-  if (isTerminal(run.state) && !hasSpilledMore(outcome)) await removeRemains(folder)
+  const seen = outcome.kind === 'ended' ? outcomeOfEnd(outcome.end, isTurn) : outcomeOfCutOff(outcome.output)
+  if (request.kind !== 'command' || request.client === undefined) return seen
+  const ports = { store: executor.store, stored: <T>(write: () => Promise<T>) => untilStored(executor, write) }
+  const printed = await printedIn(folder, outcome.kind === 'ended' ? outcome.end : outcome.output)
+  return concludeTurn(ports, claim, { ...request, client: request.client }, { outcome: seen, printed })
 }
 
 /** What does not fit into the row is left on disk for whoever wants to read all of it. */
 function hasSpilledMore(outcome: CommandOutcome): boolean {
   const output = outcome.kind === 'ended' ? outcome.end : outcome.kind === 'cut-off' ? outcome.output : undefined
   return output !== undefined && (output.stdout.truncated || output.stderr.truncated)
+}
+
+/**
+ * The end of a run and of what it did to files. Success has to pass the check first; after the end, what was decided with it is
+ * carried out. Undefined: another worker has it.
+ */
+export async function finishClaim(executor: Executor, claim: Claim, outcome: Outcome): Promise<Run | undefined> {
+  const { workspaces } = executor
+  const { workspace } = claim.run
+  if (workspace === null || workspaces === undefined) return finish(executor, refOf(claim), outcome)
+  const lands = workspace === 'transaction' && outcome.state === 'succeeded'
+  const concluded = lands ? await workspaces.conclude(executor, claim, outcome) : outcome
+  if (concluded === undefined) return undefined
+  const run = await finish(executor, refOf(claim), concluded)
+  if (isTerminal(run.state)) await workspaces.settle(run.id)
+  return run
 }
 
 export async function finish(executor: Executor, ref: AttemptRef, outcome: Outcome): Promise<Run> {

@@ -8,6 +8,10 @@ export const homePaths = (home: string) => ({
   work: join(home, 'work'),
   /** One folder for each process of an MCP server, as long as it runs. */
   mcpServers: join(home, 'mcp'),
+  /** One folder for each git transaction: the tree that its run works in. */
+  workspaces: join(home, 'workspaces'),
+  /** Empty git folders with safe settings, one a repository; they may be removed at any time. */
+  gitRooms: join(home, 'git'),
   /** Compiled code of the supervisor. */
   codeCache: join(home, 'cache'),
   /** Records of hooks that could not be read, set aside. */

@@ -6,11 +6,11 @@ import type { Randomness } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { AgentConfig } from '../config/agent.ts'
 import type { Config } from '../config/config.ts'
+import { PRESETS } from '../clients/preset.ts'
 import { nameOfModel } from '../define/model.ts'
-import { isDefinedTool, openDefinedTool } from '../define/tool.ts'
+import { isDefinedTool, openDefinedTool } from '../define/defined-tool.ts'
 import type { Tool } from '../loop/ports.ts'
 import { contextTokensOf } from '../model/prices.ts'
-import { openSigner } from '../notify/open.ts'
 import type { Store } from '../store/store.ts'
 import { builtInTools } from '../tools/built-in.ts'
 import { commandTool } from '../tools/command-tool.ts'
@@ -21,11 +21,13 @@ import type { McpServers } from '../tools/mcp/servers.ts'
 import { followupTools } from '../tools/schedule-followup.ts'
 import { manageJobsTool } from '../tools/schedule-jobs.ts'
 import type { CommandPlace } from '../tools/supervised-command.ts'
+import type { WorkspaceRequest } from '../workspace/workspace.ts'
 import { askModel } from './ask-model.ts'
+import { openClient } from './client-agent.ts'
 import { agentVariables } from './command-agent.ts'
 import type { CommandAgent } from './command-agent.ts'
 import type { AnyAgent, OpenAgent } from './execute-agent.ts'
-import { webhookAgent } from './webhook-agent.ts'
+import { openOwnAgent } from './own-agent.ts'
 
 export interface AgentPorts {
   readonly store: Store
@@ -43,47 +45,49 @@ type ModelAgent = Extract<AgentConfig, { kind: 'model' }>
 function openCommand(
   name: string,
   agent: Extract<AgentConfig, { kind: 'command' }>,
-  folder: string,
+  { folder, prices }: Config & { readonly folder: string },
   { place }: AgentPorts,
 ): CommandAgent {
+  const { client } = agent
+  const variables = client === undefined ? [] : PRESETS[client.name].variables
   return {
     name,
     command: agent.command,
     cwd: resolve(folder, agent.folder ?? '.'),
-    env: agentVariables(place.env, agent.env),
+    env: agentVariables(place.env, [...variables, ...agent.env]),
+    ...(client === undefined ? {} : { client: openClient(client, prices) }),
+    ...filesOf(agent, folder),
     ...(agent.timeoutMs === undefined ? {} : { timeoutMs: agent.timeoutMs }),
   }
 }
 
-/** Those of a configuration, if there is one, and our own. */
-export function openAllAgents(
-  config: (Config & { readonly folder: string }) | undefined,
-  ports: AgentPorts,
-): Map<string, AnyAgent> {
-  const agents = config === undefined ? new Map<string, AnyAgent>() : openAgents(config, ports)
-  const { http = {}, policy = [], approvalMs, webhookSecret } = config ?? {}
-  const { store, clock, place } = ports
-  // Looked up when something is to be signed: other commands than the daemon need no secret.
-  const sign = (body: string) => openSigner(webhookSecret, clock, place.env)?.(body) ?? {}
-  const own = webhookAgent({
-    store,
-    policy,
-    http: { ...http, sign },
-    ...(approvalMs === undefined ? {} : { approvalMs }),
-  })
-  return agents.set(own.name, own)
+/** The repository that its runs work in, wherever this process was started. */
+const filesOf = ({ workspace }: AgentConfig, folder: string): { readonly workspace?: WorkspaceRequest } =>
+  workspace === undefined ? {} : { workspace: { ...workspace, root: resolve(folder, workspace.root) } }
+
+/** Those of a configuration, and our own. */
+export function openAllAgents(config: Config & { readonly folder: string }, ports: AgentPorts): Map<string, AnyAgent> {
+  const own = openOwnAgent(config, ports)
+  return openAgents(config, ports).set(own.name, own)
 }
 
 /** The agents of a configuration. */
 export function openAgents(config: Config & { readonly folder: string }, ports: AgentPorts): Map<string, AnyAgent> {
   const agents = new Map<string, AnyAgent>()
   for (const [name, agent] of config.agents) {
-    agents.set(
-      name,
-      agent.kind === 'model' ? openAgent(name, agent, config, ports) : openCommand(name, agent, config.folder, ports),
-    )
+    agents.set(name, openOne(name, agent, config, ports))
   }
   return agents
+}
+
+function openOne(
+  name: string,
+  agent: AgentConfig,
+  config: Config & { readonly folder: string },
+  ports: AgentPorts,
+): AnyAgent {
+  if (agent.kind === 'function') return { name, body: agent.body }
+  return agent.kind === 'model' ? openAgent(name, agent, config, ports) : openCommand(name, agent, config, ports)
 }
 
 function openAgent(
@@ -93,15 +97,22 @@ function openAgent(
   ports: AgentPorts,
 ): OpenAgent {
   const own = agent.tools.filter((tool) => readSelection(tool) === undefined)
-  const tools = own.map((tool) => openTool(tool, name, agent, config, ports))
+  const toolsIn = (cwd: string) => {
+    const inside = { ...ports, place: { ...ports.place, cwd } }
+    // What a job starts it starts later, when that folder may be gone.
+    const tools = own.map((tool) => openTool(tool, name, agent, config, tool === 'manage_jobs' ? ports : inside))
+    return new Map(tools.map((tool) => [tool.name, tool]))
+  }
   return {
     name,
     system: agent.system,
     policy: config.policy,
-    tools: new Map(tools.map((tool) => [tool.name, tool])),
+    tools: toolsIn(ports.place.cwd),
+    toolsIn,
     ...openForeign(agent, ports),
     ask: askModel(agent, config, ports),
     contextTokens: agent.contextTokens ?? contextTokensOf(modelName(agent)),
+    ...filesOf(agent, config.folder),
     ...(agent.limits === undefined ? {} : { limits: agent.limits }),
     ...(agent.doubt === undefined ? {} : { doubts: agent.doubt }),
     ...(config.approvalMs === undefined ? {} : { approvalMs: config.approvalMs }),

@@ -28,17 +28,28 @@ export interface Taken {
  */
 export async function takeLostRuns(recoverer: Recoverer, onTaken: (taken: Taken) => void, only?: RunId): Promise<void> {
   const { store, random, workerId, leaseMs, agents } = recoverer
-  for (const held of await store.read(heldAttempts)) {
+  // A worker may have held a thousand runs: it is judged once, and they are taken over in few commits.
+  const verdicts = new Map<WorkerId, Verdict>()
+  const taking = (await store.read(heldAttempts)).flatMap((held) => {
     // What this worker itself let go of, because something went wrong, is as lost as any other's.
     const mine = held.workerId === workerId && held.releasedAt === null
     const foreign = held.kind === 'agent' && !agents.has(held.agent)
-    if (mine || foreign || (only !== undefined && held.runId !== only)) continue
-    const ground = groundFor(held, judgeProcess(held.identity))
-    if (ground === undefined) continue
-    const claim = await store.apply(takeOverRun, held, ground, { workerId, leaseMs, attemptId: newAttemptId(random) })
+    if (mine || foreign || (only !== undefined && held.runId !== only)) return []
+    const verdict = verdicts.get(held.workerId) ?? judgeProcess(held.identity)
+    verdicts.set(held.workerId, verdict)
+    const ground = groundFor(held, verdict)
+    return ground === undefined ? [] : [take(held, ground)]
+  })
+  async function take(held: HeldAttempt, ground: TakeoverGround): Promise<void> {
+    const attemptId = newAttemptId(random)
+    // What a lost function still returns is its own, and is kept as such.
+    const mark = held.isCall === 1 ? { mark: attemptId } : {}
+    const claim = await store.apply(takeOverRun, held, ground, { workerId, leaseMs, attemptId, ...mark })
     // At once: what is taken belongs to this worker, whatever happens to the rest.
     if (claim !== undefined) onTaken({ claim, home: held.home })
   }
+  const trouble = (await Promise.allSettled(taking)).find((each) => each.status === 'rejected')
+  if (trouble !== undefined) throw trouble.reason
   await endAbandoned(store)
 }
 
@@ -48,6 +59,8 @@ export async function takeLostRuns(recoverer: Recoverer, onTaken: (taken: Taken)
  * that host, or for a person (`holdfast runs disown`).
  */
 export function groundFor(held: HeldAttempt, owner: Verdict): TakeoverGround | undefined {
+  // Its workspace is there: whoever takes it over elsewhere could do nothing with it.
+  if (owner === 'unreachable' && held.host !== null) return undefined
   if (owner === 'unreachable') return held.leaseOver === 1 && held.startingAt === null ? 'unstarted' : undefined
   if (held.releasedAt !== null) return 'released'
   if (owner === 'dead') return 'owner-dead'

@@ -46,6 +46,20 @@ export async function rememberSeen(home: string, store: Store): Promise<void> {
   await writeSeen(home, { store: id, seq })
 }
 
+/** After a restore that somebody asked for. */
+export async function rememberRestored(
+  home: string,
+  { id, seq }: { readonly id: string | undefined; readonly seq: number },
+): Promise<void> {
+  if (id !== undefined) await writeSeen(home, { store: id, seq })
+}
+
+/** How far this home folder has seen this very database go. */
+export function seenOf(home: string, store: string): Seen | undefined {
+  const seen = readSeen(home)
+  return seen?.store === store ? seen : undefined
+}
+
 const writeSeen = (home: string, seen: Seen) => writeFileAtomic(fileIn(home), JSON.stringify(seen), { durable: false })
 
 function readSeen(home: string): Seen | undefined {

@@ -9,6 +9,7 @@ import { resumeKey, sessionsAway } from '../sessions/away.ts'
 import type { Store } from '../store/store.ts'
 import { PROMPT } from './command-agent.ts'
 import type { CommandAgent } from './command-agent.ts'
+import { resumeCommand } from './client-agent.ts'
 import type { AnyAgent } from './execute-agent.ts'
 
 export interface Resumer {
@@ -38,15 +39,16 @@ export async function resumeSessions({ store, random, agents }: Resumer): Promis
   }
 }
 
-const isClient = ({ command }: CommandAgent, client: string) => client === 'claude' && basename(command[0]) === client
+const isClient = ({ command, client: known }: CommandAgent, client: string) =>
+  client === 'claude' && (known?.settings.name ?? basename(command[0])) === client
 
 /** As it was started, and without a prompt: then the client goes on with the call that had waited. */
-function requestFor({ command, cwd, env, timeoutMs }: CommandAgent, sessionId: string) {
+function requestFor({ command, client, cwd, env, timeoutMs }: CommandAgent, sessionId: string) {
   const [program, ...args] = command
   const argv = [program, ...args.filter((word) => !word.includes(PROMPT)), '--resume', sessionId] as const
   return {
     kind: 'command',
-    argv,
+    ...(client === undefined ? { argv } : resumeCommand(program, client, sessionId)),
     cwd,
     env,
     isTurn: true,

@@ -21,6 +21,8 @@ export interface SchedulerOptions {
   readonly warn: (message: string) => void
 }
 
+const isAboutTime = (topic: string) => /^(schedule|occurrence|thread)\./.test(topic)
+
 /**
  * Acts on what is due, with one timer for the next instant. Any number of them may look at the same store: an instant is
  * fired by the one that moves its schedule on. Harmless if it is dropped: the next look finds the same.
@@ -39,7 +41,9 @@ export class Scheduler {
   constructor(options: SchedulerOptions) {
     this.#options = options
     // Somebody may have added, changed or resumed one that comes before what the timer waits for.
-    this.#stopListening = options.store.onChange(() => this.#soon())
+    this.#stopListening = options.store.onChange((topics) => {
+      if (topics === undefined || [...topics].some(isAboutTime)) this.#soon()
+    })
   }
 
   #soon(): void {

@@ -38,9 +38,6 @@ export function webhookAgent({ store, policy, http, approvalMs }: WebhookAgentOp
   }
 }
 
-/** Ours, and no agent of the user. */
-export const isOwnAgent = (name: string): boolean => name === WEBHOOK_AGENT
-
 const askNobody =
   (store: Store): AskModel =>
   async ({ threadId }) => {

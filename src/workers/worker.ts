@@ -4,9 +4,11 @@ import { HoldfastError, describeError } from '../base/errors.ts'
 import { newAttemptId, newRunId, newWorkerId } from '../base/ids.ts'
 import type { AttemptId, Randomness, RunId, ThreadId, WorkerId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
-import { judgeProcess, processIdentity } from '../processes/identity.ts'
-import { heldRuns, takeoversOf } from '../runs/attempt.ts'
+import { judgeProcess, processIdentity, thisPlace } from '../processes/identity.ts'
+import { cancelledAttempts, takeoversOf } from '../runs/attempt.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
+import { CALL_QUEUED, refOfCall } from '../runs/call.ts'
+import type { ClaimedCall } from '../runs/call.ts'
 import type { CapacityLimits } from '../runs/capacity.ts'
 import { claimRun } from '../runs/claim.ts'
 import { finishRun } from '../runs/finish.ts'
@@ -24,7 +26,9 @@ import { idleThreads } from '../threads/message.ts'
 import { executeCommandAgent } from './command-agent.ts'
 import { executeAgent } from './execute-agent.ts'
 import type { AnyAgent, LiveEvent } from './execute-agent.ts'
-import { continueTaken, executeClaim } from './execute.ts'
+import { Calls, callOf, refuseMessages } from './calls.ts'
+import type { CallsOptions } from './calls.ts'
+import { continueTaken, executeClaim, refOf } from './execute.ts'
 import type { Executor, Stoppable } from './execute.ts'
 import { commandFolder } from './home.ts'
 import { Lease } from './lease.ts'
@@ -38,6 +42,8 @@ import type { Job } from './tend-inbox.ts'
 import { Scheduler } from './scheduler.ts'
 import { Waker } from './wake.ts'
 import type { WakerOptions } from './wake.ts'
+import { Workspaces } from './workspaces.ts'
+import type { WorkspacesOptions } from './workspaces.ts'
 
 export interface WorkerOptions {
   readonly store: Store
@@ -49,6 +55,10 @@ export interface WorkerOptions {
   readonly limits: CapacityLimits
   /** How many runs this process executes at once. */
   readonly concurrency: number
+  /** How many functions are at work at once. */
+  readonly calls?: number
+  /** Hears of the calls that ended here. */
+  readonly onEnd?: CallsOptions['onEnd']
   readonly graceMs: number
   readonly foreground?: NonNullable<Executor['foreground']>
   /** The agents that this process can be. */
@@ -64,6 +74,8 @@ export interface WorkerOptions {
   readonly wakes?: Pick<WakerOptions, 'commands' | 'env'>
   /** Given to the one that tells people outside what needs them: a daemon. */
   readonly notifies?: Pick<NotifierOptions, 'channels' | 'window'>
+  /** For the files of runs: git finds itself and the user's settings by these variables, checks get the harmless ones. */
+  readonly workspaces?: Pick<WorkspacesOptions, 'env' | 'point'>
 }
 
 interface Held {
@@ -79,6 +91,8 @@ export class Worker {
   readonly #held = new Map<AttemptId, Held>()
   readonly #lease: Lease
   readonly #stopListening: () => void
+  readonly #calls: Calls
+  readonly #workspaces: Workspaces
   readonly #waker: Waker | undefined
   readonly #notifier: Notifier | undefined
   #scheduler: Scheduler | undefined
@@ -86,7 +100,7 @@ export class Worker {
   #claimAgain = false
   #takes: 'anything' | 'nothing' = 'nothing'
   /** Something unexpected happened while carrying these out; as long as they are ours, nobody else may look. */
-  readonly #unsettled: Claim[] = []
+  readonly #unsettled: AttemptRef[] = []
   #strays: ReadonlySet<AttemptId> = new Set()
 
   constructor(id: WorkerId, options: WorkerOptions) {
@@ -99,28 +113,37 @@ export class Worker {
       leaseMs,
       warn,
       workerId: id,
-      held: () => this.#held.keys(),
+      held: () => [...this.#held.keys(), ...this.#calls.held()],
       onLost: (lost) => this.#giveUp(lost),
       onRenewed: (renewed) => void this.#releaseStrays(renewed),
       onFenced: () => this.#stopAll(),
     })
-    this.#stopListening = store.onChange(() => this.#look())
+    this.#workspaces = this.#openWorkspaces()
+    this.#calls = this.#openCalls()
+    this.#stopListening = store.onChange((topics) => this.#look(topics))
     this.#waker = options.wakes === undefined ? undefined : this.#makeWaker(options.wakes)
     const { notifies } = options
     this.#notifier = notifies === undefined ? undefined : new Notifier({ store, clock, warn, ...notifies })
   }
 
+  /** Those of this program's functions. */
+  get calls(): Pick<Calls, 'reserve' | 'fill'> {
+    return this.#calls
+  }
+
   get heldCount(): number {
-    return this.#held.size
+    return this.#held.size + this.#calls.size
   }
 
   /** The daemon's life: take over what was lost, then claim whenever there is something and a place for it. */
   async start(): Promise<void> {
     await this.recover()
+    void this.#workspaces.begin()
     void sweepRemains(this.#options.home, this.#options.store, this.#options.clock).catch((error: unknown) =>
       this.#options.warn(`old output could not be removed: ${describeError(error)}`),
     )
     this.#takes = 'anything'
+    this.#calls.start()
     this.#look()
     const { store, clock, random, warn } = this.#options
     this.#scheduler ??= new Scheduler({ store, clock, random, warn })
@@ -134,6 +157,7 @@ export class Worker {
     const taken: Claim[] = []
     const onTaken = ({ claim, home }: Taken) => {
       taken.push(claim)
+      if (claim.run.input !== null) return this.#calls.carryOut(callOf(claim))
       void this.#hold(claim, this.#continuing(claim, home))
     }
     await takeLostRuns({ store, random, workerId: this.id, leaseMs, agents }, onTaken, only)
@@ -150,16 +174,22 @@ export class Worker {
 
   /** Resolves when nothing is held any more. */
   async settled(): Promise<void> {
+    await this.#calls.settled()
     while (this.#held.size > 0) await Promise.all([...this.#held.values()].map(({ settled }) => settled))
+    await this.#workspaces.idle()
   }
 
   /** No new claims; what runs gets `graceMs` to end, then its claim is let go and its supervisor goes on alone. */
   async drain(graceMs: number, hurry?: AbortSignal): Promise<{ handedOver: number }> {
     this.#takes = 'nothing'
+    this.#calls.stop()
     await this.#claiming
     await Promise.race([this.settled(), waitFor(this.#options.clock, graceMs, hurry)])
-    const remaining = [...this.#held.values()]
-    this.#unsettled.push(...remaining.map(({ claim }) => claim))
+    const remaining = [
+      ...[...this.#held.values()].map(({ claim }) => refOf(claim)),
+      ...this.#calls.remaining().map(refOfCall),
+    ]
+    this.#unsettled.push(...remaining)
     await this.#release()
     await this.stop()
     return { handedOver: remaining.length }
@@ -170,7 +200,7 @@ export class Worker {
    * committed and its answer lost. As long as it is renewed nobody else may look at it.
    */
   async #releaseStrays(renewed: readonly AttemptRef[]): Promise<void> {
-    const strays = renewed.filter(({ id }) => !this.#held.has(id))
+    const strays = renewed.filter(({ id }) => !this.#held.has(id) && !this.#calls.has(id))
     for (const stray of strays.filter(({ id }) => this.#strays.has(id))) {
       await this.#options.store
         .apply(handOverRun, stray)
@@ -181,14 +211,14 @@ export class Worker {
 
   async #release(): Promise<void> {
     for (let next = this.#unsettled[0]; next !== undefined; next = this.#unsettled[0]) {
-      const { attempt, run } = next
-      await this.#options.store.apply(handOverRun, { id: attempt.id, runId: run.id, fence: run.fence })
+      await this.#options.store.apply(handOverRun, next)
       this.#unsettled.shift()
     }
   }
 
   async stop(): Promise<void> {
     this.#takes = 'nothing'
+    this.#calls.stop()
     this.#lease.stop()
     this.#stopListening()
     await this.#waker?.stop()
@@ -214,7 +244,8 @@ export class Worker {
     ]
     await doEach(jobs, warn)
     await this.#waker?.look()
-    // Not waited for: an address that does not answer must not hold up what is lost elsewhere.
+    // Not waited for: an address that does not answer, or a check, must not hold up what is lost elsewhere.
+    void this.#workspaces.tend()
     void this.#notifier?.look()
     void this.#scheduler?.look()
     this.#look()
@@ -235,13 +266,60 @@ export class Worker {
     for (const threadId of [run.threadId, run.parentThreadId]) if (threadId !== null) await this.#wakeIdle(threadId)
   }
 
+  #openWorkspaces(): Workspaces {
+    const { workspaces = { env: {} }, ...options } = this.#options
+    return new Workspaces({ ...options, ...workspaces, workerId: this.id, recover: () => this.recover() })
+  }
+
+  /** What a person asked for, or the end of its run decided. */
+  async settleWorkspace(runId: RunId): Promise<void> {
+    await this.#workspaces.settle(runId)
+  }
+
+  #openCalls(): Calls {
+    const {
+      store,
+      clock,
+      random,
+      leaseMs,
+      agents,
+      limits,
+      calls = LIMITS.callsAtWork,
+      onEnd = () => {},
+    } = this.#options
+    const functions = new Map([...(agents ?? [])].flatMap(([name, agent]) => ('body' in agent ? [[name, agent]] : [])))
+    const executor = this.#executor()
+    const onBroken = (call: ClaimedCall, error: string) => {
+      executor.warn(`run ${call.id} will be recovered: ${error}`)
+      void this.#notCarriedOut(refOfCall(call), error)
+    }
+    return new Calls({
+      store,
+      clock,
+      random,
+      leaseMs,
+      functions,
+      limits,
+      executor,
+      onEnd,
+      onBroken,
+      workerId: this.id,
+      concurrency: calls,
+    })
+  }
+
   #makeWaker(wakes: NonNullable<WorkerOptions['wakes']>): Waker {
     const { store, clock, warn } = this.#options
     return new Waker({ store, clock, warn, ...wakes, wakeThreads: () => this.#wakeIdle() })
   }
 
-  #look(): void {
-    void this.#noticeCancels()
+  #look(topics?: ReadonlySet<string>): void {
+    if (isAbout(topics, CANCELS)) void this.#noticeCancels()
+    if (isAbout(topics, this.#calls.isLimited ? [...CALLS, ...RUNS] : CALLS)) this.#calls.look()
+    if (isAbout(topics, RUNS)) this.#claimRuns()
+  }
+
+  #claimRuns(): void {
     if (this.#claiming !== undefined) {
       this.#claimAgain = true
       return
@@ -269,6 +347,7 @@ export class Worker {
       limits,
       attempt,
       agents: [...(this.#options.agents?.keys() ?? [])],
+      host: thisPlace().host,
       ...(only === undefined ? {} : { only }),
     })
   }
@@ -290,17 +369,18 @@ export class Worker {
     const agent = this.#options.agents?.get(claim.run.agent)
     if (agent === undefined) throw new Error(`there is no agent ${claim.run.agent} in this process`)
     if ('command' in agent) return executeCommandAgent(executor, claim, agent)
+    if ('body' in agent) return refuseMessages(executor, claim)
     return executeAgent(executor, claim, agent, this.#options.random)
   }
 
-  #hold(claim: Claim, carryOut: (executor: Executor) => Promise<void>): Promise<void> {
+  #executor(): Executor {
     const { store, clock, home, graceMs, leaseMs, foreground, warn, live } = this.#options
     const onCommand = (attempt: AttemptId, command: Stoppable) => {
       const held = this.#held.get(attempt)
       if (held !== undefined) held.command = command
       void this.#noticeCancels()
     }
-    const executor = {
+    return {
       store,
       clock,
       home,
@@ -308,16 +388,22 @@ export class Worker {
       leaseMs,
       warn,
       onCommand,
+      workspaces: this.#workspaces,
       ...(foreground === undefined ? {} : { foreground }),
       ...(live === undefined ? {} : { live }),
     }
+  }
+
+  #hold(claim: Claim, carryOut: (executor: Executor) => Promise<void>): Promise<void> {
+    const { warn } = this.#options
+    const executor = this.#executor()
     // Begun after it is held: an agent says at once how it can be stopped, and a cancel must find that.
     const settled = Promise.resolve()
       .then(() => carryOut(executor))
       .then(() => this.#wakeAfter(claim).catch((error: unknown) => warn(describeError(error))))
       .catch((error: unknown) => {
         warn(`run ${claim.run.id} will be recovered: ${describeError(error)}`)
-        return this.#notCarriedOut(claim, describeError(error))
+        return this.#notCarriedOut(refOf(claim), describeError(error))
       })
       .finally(() => this.#letGo(claim.attempt.id))
     this.#held.set(claim.attempt.id, { claim, settled })
@@ -325,12 +411,11 @@ export class Worker {
   }
 
   /** Given to the next who looks, this worker included; but not for ever. */
-  async #notCarriedOut(claim: Claim, error: string): Promise<void> {
-    const recoveries = await this.#options.store.read(takeoversOf, claim.run.id).catch(() => 0)
-    if (recoveries < LIMITS.recoveries) return void this.#unsettled.push(claim)
-    const ref = { id: claim.attempt.id, runId: claim.run.id, fence: claim.run.fence }
+  async #notCarriedOut(ref: AttemptRef, error: string): Promise<void> {
+    const recoveries = await this.#options.store.read(takeoversOf, ref.runId).catch(() => 0)
+    if (recoveries < LIMITS.recoveries) return void this.#unsettled.push(ref)
     const outcome = { state: 'failed', code: 'internal', error: `it could not be carried out: ${error}` } as const
-    await this.#options.store.apply(finishRun, ref, outcome).catch(() => this.#unsettled.push(claim))
+    await this.#options.store.apply(finishRun, ref, outcome).catch(() => this.#unsettled.push(ref))
   }
 
   #letGo(attempt: AttemptId): void {
@@ -339,16 +424,20 @@ export class Worker {
   }
 
   async #noticeCancels(): Promise<void> {
-    if (this.#held.size === 0) return
-    const runs = await this.#options.store.read(heldRuns, this.id).catch(() => [])
-    for (const { attemptId, cancelRequestedAt } of runs) {
-      if (cancelRequestedAt !== null) this.#held.get(attemptId)?.command?.stop('cancelled')
+    if (this.#held.size + this.#calls.size === 0) return
+    const cancelled = await this.#options.store.read(cancelledAttempts, this.id).catch(() => [])
+    for (const { attemptId } of cancelled) {
+      this.#held.get(attemptId)?.command?.stop('cancelled')
+      this.#calls.halt(attemptId, 'cancelled')
     }
   }
 
   /** What was taken over is the taker's: its command too, so it is not stopped here. */
   #giveUp(lost: readonly AttemptId[]): void {
-    for (const attempt of lost) this.#held.delete(attempt)
+    for (const attempt of lost) {
+      this.#held.delete(attempt)
+      this.#calls.forget(attempt)
+    }
     void this.#noticeCancels()
   }
 
@@ -360,8 +449,16 @@ export class Worker {
     if (this.#options.store.engine === 'sqlite') return
     if (this.#held.size > 0) this.#options.warn('the lease could not be renewed in time; stopping its commands')
     for (const { command } of this.#held.values()) command?.stop('lease-lost')
+    for (const attempt of this.#calls.held()) this.#calls.halt(attempt, 'lease-lost')
   }
 }
+
+/** What can give a worker something to do; of other processes' commits nobody knows what they are about. */
+const CANCELS = ['run.cancel_requested']
+const CALLS = [CALL_QUEUED, 'run.resumed', 'run.requeued']
+const RUNS = ['run.queued', 'run.resumed', 'run.requeued', 'run.finished', 'run.parked', 'breaker.reset']
+const isAbout = (topics: ReadonlySet<string> | undefined, wanted: readonly string[]) =>
+  topics === undefined || wanted.some((topic) => topics.has(topic))
 
 /** Registers this process as a worker. A second daemon of the same home folder is refused while the first lives. */
 export async function registerThisProcess(options: WorkerOptions): Promise<Worker> {

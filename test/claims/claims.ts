@@ -73,31 +73,31 @@ export const CLAIMS: readonly Owed[] = [
   {
     id: 'X1',
     part: 8,
-    due: false,
+    due: true,
     text: "Changes are discarded unless the run succeeded and passed the repository's own check, which the run cannot change.",
   },
   {
     id: 'X2',
     part: 8,
-    due: false,
+    due: true,
     text: 'Cancel against commit moves no branch; a crash leaves before or after, with exactly one commit.',
   },
   {
     id: 'X3',
     part: 8,
-    due: false,
+    due: true,
     text: "A dirty tree, a moved branch and a person's edit are never lost and never overwritten.",
   },
   {
     id: 'X4',
     part: 8,
-    due: false,
+    due: true,
     text: 'Every state is reconciled at restart; what cannot be proven is quarantined for a person.',
   },
   {
     id: 'X5',
     part: 8,
-    due: false,
+    due: true,
     text: 'Journal and failure notes survive a discard; shadow mode reports what would have been done.',
   },
   {

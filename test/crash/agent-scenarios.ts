@@ -4,11 +4,13 @@ import { restartAction, settleAction, startAction } from '../../src/actions/perf
 import type { Settlement } from '../../src/actions/perform.ts'
 import { blockQuota, quotaSucceeded, waitFor } from '../../src/model/quota.ts'
 import type { AttemptRef } from '../../src/runs/attempt.ts'
+import type { ClientRequest } from '../../src/runs/run.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { parkForChildren, startChild } from '../../src/runs/children.ts'
 import type { NewChild } from '../../src/runs/children.ts'
 import { claimRun } from '../../src/runs/claim.ts'
-import { takeForCommand } from '../../src/runs/command-turn.ts'
+import { beginAnew, takeForCommand } from '../../src/runs/command-turn.ts'
+import type { ToldTurn } from '../../src/runs/command-turn.ts'
 import { finishRun } from '../../src/runs/finish.ts'
 import { parkRun, resumeDue } from '../../src/runs/park.ts'
 import { heldAttempts, takeOverRun } from '../../src/runs/recover.ts'
@@ -109,6 +111,28 @@ async function delegating(world: World) {
   return { ref, child }
 }
 
+const aClientTurn = (more: Partial<ClientRequest>) => {
+  const client = { name: 'claude', vendor: 'anthropic', ...more } as const
+  return { kind: 'command', argv: ['true'], cwd: '/', client } as const
+}
+
+const TOLD: ToldTurn = {
+  client: 'claude',
+  session: { id: 'one', totals: { costUsd: 0.5 } },
+  heardAs: 'claude-one' as ThreadId,
+  isOver: false,
+  steps: [
+    {
+      text: 'let me look',
+      calls: [
+        { id: 'a', tool: 'Bash', effect: 'write', input: { command: 'ls' }, state: 'done', result: 'nothing' },
+        { id: 'b', tool: 'Bash', effect: 'write', input: { command: 'make' }, state: 'open' },
+        { id: 'c', tool: 'Edit', effect: 'write', input: {}, state: 'refused', error: 'not allowed' },
+      ],
+    },
+  ],
+}
+
 const delegation: readonly Scenario[] = [
   scenario({ startChild }, 'an agent with a task', async (world) => [newChild((await talking(world)).ref)]),
   scenario({ startChild }, 'a command', async (world) => {
@@ -133,6 +157,26 @@ const delegation: readonly Scenario[] = [
   scenario({ takeForCommand }, 'the turn of an agent that is a command', async (world) => {
     const { ref, messageId } = await talking(world)
     return [ref, [{ messageId, text: 'hello' }], { kind: 'command', argv: ['true'], cwd: '/' } as const]
+  }),
+  scenario({ takeForCommand }, 'the first turn of a client, whose session we name', async (world) => {
+    const { ref, messageId } = await talking(world)
+    return [ref, [{ messageId, text: 'hello' }], aClientTurn({ session: 'one', isNew: true })]
+  }),
+  scenario({ beginAnew }, 'the turn of a client whose session is gone', async (world) => {
+    const { ref, messageId } = await talking(world)
+    const request = aClientTurn({ session: 'gone', orElse: { argv: ['true', 'anew'], session: 'new' } })
+    await world.store.apply(takeForCommand, ref, [{ messageId, text: 'hello' }], request)
+    return [ref]
+  }),
+  scenario({ finishRun }, 'the turn of a client, with its steps and its session', async (world) => {
+    const { ref, messageId } = await talking(world)
+    await world.store.apply(
+      takeForCommand,
+      ref,
+      [{ messageId, text: 'hello' }],
+      aClientTurn({ session: 'one', isNew: true }),
+    )
+    return [ref, { ...succeeded, reply: 'done', told: TOLD }]
   }),
 ]
 

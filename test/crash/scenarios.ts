@@ -28,12 +28,14 @@ import { acceptTool, pinTools, seen } from '../../src/tools/mcp/pins.ts'
 import { LEASE_MS, aThread, addWorker, claim, running, someIdentity, submission, submitted } from '../support/world.ts'
 import { AGENT_SCENARIOS } from './agent-scenarios.ts'
 import { AGENT_SCHEDULE_SCENARIOS } from './agent-schedule-scenarios.ts'
+import { CALL_SCENARIOS } from './call-scenarios.ts'
 import { CONTROL_SCENARIOS } from './control-scenarios.ts'
 import { DECISION_SCENARIOS } from './decision-scenarios.ts'
 import { INBOX_SCENARIOS } from './inbox-scenarios.ts'
 import { NOTICE_SCENARIOS } from './notice-scenarios.ts'
 import { PERMISSION_SCENARIOS } from './permission-scenarios.ts'
 import { SCHEDULE_SCENARIOS } from './schedule-scenarios.ts'
+import { WORKSPACE_SCENARIOS } from './workspace-scenarios.ts'
 import { byTester, newAttempt, scenario, succeeded, timedOut } from './scenario.ts'
 import type { Scenario, World } from './scenario.ts'
 
@@ -325,12 +327,14 @@ const pinning: readonly Scenario[] = [
 export const SCENARIOS: readonly Scenario[] = [
   ...pinning,
   ...AGENT_SCENARIOS,
+  ...CALL_SCENARIOS,
   ...INBOX_SCENARIOS,
   ...DECISION_SCENARIOS,
   ...NOTICE_SCENARIOS,
   ...PERMISSION_SCENARIOS,
   ...AGENT_SCHEDULE_SCENARIOS,
   ...SCHEDULE_SCENARIOS,
+  ...WORKSPACE_SCENARIOS,
   ...CONTROL_SCENARIOS,
   ...submitting,
   ...claiming,

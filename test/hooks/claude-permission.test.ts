@@ -87,9 +87,12 @@ test.skipIf(CLAUDE === undefined)(
   },
 )
 
-test.skipIf(CLAUDE === undefined)(
-  'a real Claude Code that is an agent of ours is resumed by the daemon once somebody has said yes',
-  async () => {
+test.skipIf(CLAUDE === undefined).each([
+  ['a command', { command: [CLAUDE, '-p', '{prompt}', '--allowedTools', 'Bash'] }],
+  ['a client', { client: 'claude', program: CLAUDE, args: ['--allowedTools', 'Bash'] }],
+])(
+  'a real Claude Code that is an agent of ours, %s, is resumed by the daemon once somebody has said yes',
+  async (_, written) => {
     let ledger = ''
     const conductor = await makeConductor(
       appending(() => ledger),
@@ -97,8 +100,7 @@ test.skipIf(CLAUDE === undefined)(
     )
     const { installation, stage, store } = conductor
     ledger = join(stage.folder, 'ledger')
-    const command = [CLAUDE, '-p', '{prompt}', '--allowedTools', 'Bash']
-    const coder = { command, folder: stage.folder, env: Object.keys(stage.env) }
+    const coder = { ...written, folder: stage.folder, env: Object.keys(stage.env) }
     writeFileSync(installation.configuration, JSON.stringify({ agents: { coder } }))
     await installation.start(['up'], { ...stage.env }).said('holdfast: up:')
     expect(await installation.run(['send', '--agent', 'coder', 'pay the rent'])).toMatchObject({ code: 0 })
@@ -115,6 +117,11 @@ test.skipIf(CLAUDE === undefined)(
       return runs.length === 3 && runs.every(({ state }) => state === 'succeeded') ? true : undefined
     })
     expect(linesOf(ledger)).toEqual(['paid'])
+    const turns = (await store.read(listRuns, { limit: 5 })).filter(({ agent }) => agent === 'coder')
+    const words = 'client' in written ? ['I have my answer.', 'waits for a person to decide about Bash'] : []
+    // The call is an action of the turn that the hooks saw, and of no other.
+    for (const { id } of turns) expect(await store.read(actionsOfRun, id)).toEqual([])
+    expect(words.filter((each, index) => !JSON.stringify(turns[index]?.result).includes(each))).toEqual([])
     await assertInvariants(store)
   },
 )

@@ -1,8 +1,4 @@
-import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 
 import { expect, onTestFinished, test } from 'vitest'
@@ -15,37 +11,10 @@ import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 import { messagesOf } from '../../src/threads/message.ts'
 import { Installation } from '../support/holdfast.ts'
 import { assertInvariants } from '../support/invariants.ts'
+import { startGeminiServer } from './gemini-server.ts'
 import { HOOK, NODE, makeStage, realClient, run, stopSays } from './support.ts'
 
 const GEMINI = realClient('gemini')
-
-/** A model behind Gemini's interface, on loopback; `meanwhile` happens before each answer. */
-async function startGeminiServer(meanwhile: () => Promise<void>) {
-  const asked: string[] = []
-  const answer = async (request: IncomingMessage, response: ServerResponse) => {
-    let text = ''
-    for await (const chunk of request.setEncoding('utf8')) text += chunk
-    if (request.url?.includes('streamGenerateContent') !== true) return void response.end('{}')
-    asked.push(JSON.stringify((JSON.parse(text) as { contents: unknown }).contents))
-    await meanwhile()
-    const content = { role: 'model', parts: [{ text: `reply ${asked.length}` }] }
-    const usageMetadata = { promptTokenCount: 5, candidatesTokenCount: 3, totalTokenCount: 8 }
-    response.writeHead(200, { 'content-type': 'text/event-stream' })
-    response.end(
-      `data: ${JSON.stringify({ candidates: [{ content, finishReason: 'STOP', index: 0 }], usageMetadata })}\r\n\r\n`,
-    )
-  }
-  const server = createServer((request, response) => {
-    answer(request, response).catch((error: unknown) => response.destroy(error as Error))
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
-}
 
 test.skipIf(GEMINI === undefined)(
   'children finish while a real Gemini CLI is in its turn: its next request has each of them once, and it is one turn [M1] [inbox/busy-parent]',
@@ -56,13 +25,14 @@ test.skipIf(GEMINI === undefined)(
     const store = await openSqliteStore({ path: join(home, 'holdfast.db') })
     onTestFinished(() => store.close())
     let told = 0
-    const model = await startGeminiServer(async () => {
+    const model = await startGeminiServer(async (_, number) => {
       const [turn] = await store.read(listRuns, { limit: 1 })
       for (const name of told === 0 ? ['a-x', 'b-x'] : []) {
         const input = JSON.stringify(stopSays(`the words of ${name}`, {}, { session: name }))
         await hear({ store, random }, { client: 'claude', input, ordinal: 1, shown: null, startedFrom: turn!.threadId })
         told += 1
       }
+      return `reply ${number}`
     })
     const stage = makeStage({}, { GEMINI_API_KEY: 'dummy', GOOGLE_GEMINI_BASE_URL: model.url, HOLDFAST_HOME: home })
     const place = { client: 'gemini', node: NODE, script: HOOK, home, store: undefined, daemon: undefined } as const

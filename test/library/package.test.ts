@@ -1,16 +1,29 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
+import { problemsOf } from '../../scripts/check-package.ts'
 import { temporaryFolder } from '../support/engines.ts'
 import { blocksIn } from '../tidy/docs.ts'
 import { ROOT, readSource } from '../tidy/tree.ts'
 
 const BIN = join(ROOT, 'node_modules/.bin')
 const PATH = [dirname(process.execPath), process.env['PATH']].join(':')
+
+const TARBALL = 'holdfast.tgz'
 
 /** The package as npm would publish it, built from these sources in a folder of its own. */
 function pack(): string {
@@ -23,7 +36,8 @@ function pack(): string {
   const packing = ['pack', '--ignore-scripts', '--json', '--silent']
   const listed = execFileSync('npm', packing, { cwd: folder, encoding: 'utf8', env: { ...process.env, PATH } })
   const packed = JSON.parse(listed) as { filename: string }[] | Record<string, { filename: string }>
-  execFileSync('tar', ['-xzf', join(folder, Object.values(packed)[0]!.filename)], { cwd: folder })
+  renameSync(join(folder, Object.values(packed)[0]!.filename), join(folder, TARBALL))
+  execFileSync('tar', ['-xzf', TARBALL], { cwd: folder })
   return folder
 }
 
@@ -145,3 +159,114 @@ test('a mistake in such a configuration is named, with its place and remedy', ()
   expect(ended.status).toBe(2)
   expect(ended.stderr).toContain('"tools.remark" is the tool "note"; write it under its own name')
 })
+
+describe('as it would be published', () => {
+  test('it is small, asks for few others, runs nothing when it is installed, and its exports and types are right', async () => {
+    expect(await problemsOf(join(built, TARBALL))).toEqual([])
+  })
+
+  test('a package with mistakes is found out', async () => {
+    const folder = temporaryFolder()
+    const exports = { '.': { types: './index.d.ts', default: './none.js' } }
+    const scripts = { postinstall: 'true' }
+    mkdirSync(join(folder, 'package'))
+    writeFileSync(
+      join(folder, 'package/package.json'),
+      JSON.stringify({ name: 'wrong', version: '1.0.0', type: 'module', exports, scripts }),
+    )
+    execFileSync('tar', ['-czf', 'wrong.tgz', 'package'], { cwd: folder })
+    const problems = await problemsOf(join(folder, 'wrong.tgz'))
+    expect(problems).toContainEqual('it has the script "postinstall"')
+    expect(problems).toContainEqual(expect.stringMatching(/^publint: .*none\.js/))
+    expect(problems).toContainEqual(expect.stringMatching(/^are the types wrong/))
+  })
+})
+
+/** Files cost more than what is in them, and their number is the same on every machine; the time is not, so it is only told. */
+const LOADS = `
+  const { registerHooks } = await import('node:module')
+  let files = 0
+  registerHooks({ load: (url, context, next) => { files += url.startsWith('file:') ? 1 : 0; return next(url, context) } })
+  const before = process.cpuUsage()
+  await import(process.argv[1])
+  const { user, system } = process.cpuUsage(before)
+  console.log(JSON.stringify({ files, ms: (user + system) / 1_000 }))`
+
+const median = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]!
+
+function loading(folder: string, name: string): { readonly files: number; readonly ms: number } {
+  const times = Array.from({ length: 3 }, () => {
+    const { stdout, stderr } = run(folder, process.execPath, '--input-type=module', '-e', LOADS, name)
+    expect(stderr).toBe('')
+    return JSON.parse(stdout) as { files: number; ms: number }
+  })
+  return { files: times[0]!.files, ms: median(times.map(({ ms }) => ms)) }
+}
+
+test('the root is loaded from a handful of files, and so is the command line', () => {
+  const folder = project({})
+  const root = loading(folder, 'holdfast')
+  const commandLine = loading(folder, join(installed(), 'dist/cli/main.js'))
+  console.log(`import of the root: ${root.ms.toFixed(0)} ms of a processor (aim: 60), ${root.files} files`)
+  console.log(`the command line: ${commandLine.ms.toFixed(0)} ms of a processor, ${commandLine.files} files`)
+  expect(root.files).toBeLessThanOrEqual(8)
+  expect(commandLine.files).toBeLessThanOrEqual(12)
+  // Three times the aim: a processor may be that much slower than the one that it was set on.
+  expect(root.ms).toBeLessThan(180)
+})
+
+test('a command starts in little more than the time that Node takes', () => {
+  const folder = project({})
+  const cost = (...args: readonly string[]) =>
+    median(
+      Array.from({ length: 3 }, () => {
+        const { stdout } = run(
+          folder,
+          'bash',
+          '-c',
+          'times=$(TIMEFORMAT="%U %S"; { time "$@" >/dev/null; } 2>&1); echo "$times"',
+          'bash',
+          ...args,
+        )
+        return stdout.split(' ').reduce((sum, part) => sum + Number(part), 0)
+      }),
+    )
+  const node = cost(process.execPath, '-e', '0')
+  const version = cost(process.execPath, join(installed(), 'bin/holdfast'), '--version')
+  console.log(`holdfast --version: ${(version / node).toFixed(2)} times node -e 0 (aim: 2)`)
+  expect(version / node).toBeLessThan(4)
+})
+
+/** From npm's own cache where it has everything, else from the registry; on a machine that has neither it cannot be tried. */
+function npmInstall(folder: string): boolean {
+  const env = { ...process.env, PATH }
+  const args = ['install', '--no-audit', '--no-fund', '--ignore-scripts', join(built, TARBALL)]
+  return ['--offline', '--fetch-retries=1'].some((way) => {
+    const { status } = spawnSync('npm', [...args, way], { cwd: folder, env, encoding: 'utf8', timeout: 100_000 })
+    return status === 0
+  })
+}
+
+test(
+  'npm installs it into an empty folder, and the command and the root work from there',
+  { timeout: 240_000 },
+  ({ skip }) => {
+    const folder = temporaryFolder()
+    writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }')
+    skip(!npmInstall(folder), 'npm reaches neither its cache nor a registry')
+    const holdfast = (...args: readonly string[]) => run(folder, join(folder, 'node_modules/.bin/holdfast'), ...args)
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }
+    expect(holdfast('--version')).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' })
+    expect(holdfast('run', '--', 'echo', 'hello')).toMatchObject({ status: 0, stdout: 'hello\n' })
+    expect(holdfast('init').stdout).toContain('\n  holdfast up ')
+    expect(holdfast('--json', 'doctor').status).toBe(0)
+    const imported = run(
+      folder,
+      process.execPath,
+      '--input-type=module',
+      '-e',
+      `console.log(typeof (await import('holdfast')).createRuntime)`,
+    )
+    expect(imported).toEqual({ status: 0, stdout: 'function\n', stderr: '' })
+  },
+)

@@ -98,7 +98,7 @@ test('no other command loads the library of the server', () => {
       return found
     } })
     const { makeProgram } = await import(${JSON.stringify(main)})
-    console.log(makeProgram(() => {}).commands.map((each) => each.name()).join(' '))
+    console.log((await makeProgram(() => {})).commands.map((each) => each.name()).join(' '))
     if (process.argv[1] === 'mcp') await import(${JSON.stringify(main.replace('cli/main.ts', 'mcp/serve.ts'))})`
   const seen = (...args: string[]) =>
     execFileSync(process.execPath, ['--input-type=module', '-e', hook, ...args], { encoding: 'utf8' })

@@ -14,7 +14,7 @@ const postgres = engines.find(({ name }) => name === 'postgres')!
 
 /** What the next version might bring: migrations only add. */
 const next: Migration = {
-  number: MIGRATIONS.length + 1,
+  number: MIGRATIONS.at(-1)!.number + 1,
   name: 'the-next-version',
   statements: (d) => [
     `alter table runs add column mood text not null default 'calm'`,

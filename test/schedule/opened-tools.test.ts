@@ -35,6 +35,6 @@ test('a job starts no more than its agent can start itself', () => {
 test('the agent for webhooks is there without a configuration, and is no agent of the user', async () => {
   const runtime = await createRuntime({ home: temporaryFolder() })
   expect(runtime.agents).toEqual([])
-  expect([...(runtime.toolsOf('holdfast:webhook')?.keys() ?? [])]).toEqual(['webhook'])
+  expect([...((await runtime.toolsOf('holdfast:webhook'))?.keys() ?? [])]).toEqual(['webhook'])
   await runtime.close()
 })

@@ -1,3 +1,5 @@
+import { join } from 'node:path'
+
 import { describe, expect, test } from 'vitest'
 import type { z } from 'zod'
 
@@ -8,13 +10,18 @@ import type { EndpointName } from '../../src/api/endpoints.ts'
 import { createClient } from '../../src/api/client.ts'
 import { ROUTES } from '../../src/api/routes.ts'
 import type { ThreadId } from '../../src/base/ids.ts'
+import { thisPlace } from '../../src/processes/identity.ts'
+import type { Store } from '../../src/store/store.ts'
+import { activateWorkspace, openWorkspace } from '../../src/workspace/open.ts'
+import { prepareWorkspace } from '../../src/workspace/prepare.ts'
 import { acceptMessage } from '../../src/threads/accept.ts'
 import { buryUntaken } from '../../src/threads/dead-letter.ts'
 import { removeThread } from '../../src/threads/remove.ts'
 import { openThread } from '../../src/threads/thread.ts'
 import { engines } from '../support/engines.ts'
+import { Repository } from '../support/repository.ts'
 import { Stage } from '../support/stage.ts'
-import { submitted } from '../support/world.ts'
+import { running, submitted } from '../support/world.ts'
 import { TOKEN, get, post, serve } from './support.ts'
 
 const sqlite = engines[0]!
@@ -49,6 +56,7 @@ async function house() {
   await store.apply(acceptMessage, lost)
   await store.apply(removeThread, 'gone' as ThreadId)
   await store.apply(buryUntaken, 10)
+  const worked = await withFiles(store)
   const { url } = await serve(store)
   await post(`${url}${API}/tokens`, { scopes: ['read'], name: 'ci' })
   const api = createClient({ url, token: TOKEN })
@@ -61,12 +69,34 @@ async function house() {
   }
   await api.call('schedules.add', { ...job, agent: 'clerk', text: 'the report', maxCostUsd: 1 })
   await api.call('followups.add', { threadId: stage.threadId, text: 'and then?', in: '2h', reason: 'to look again' })
-  return { url, api, runId: runId!, threadId: stage.threadId }
+  return { url, api, runId: runId!, threadId: stage.threadId, worked }
+}
+
+/** A run whose work is a commit that was checked and waits. */
+async function withFiles(store: Store): Promise<string> {
+  const repo = new Repository()
+  const { ref } = await running(store)
+  const place = {
+    folder: '/nowhere',
+    repo: join(repo.folder, '.git'),
+    top: repo.folder,
+    prefix: '',
+    branch: 'refs/heads/main',
+  }
+  const request = { root: repo.folder, mode: 'transaction' } as const
+  const base = repo.head
+  await store.apply(openWorkspace, ref, { request, host: thisPlace().host, base, ...place })
+  await store.apply(activateWorkspace, ref)
+  repo.write('total.txt', '2\n')
+  const work = repo.commit('more')
+  const changes = { changed: ['total.txt'], changedCount: 1, linesAdded: 1, linesRemoved: 1 }
+  await store.apply(prepareWorkspace, ref, { work, ...changes, leftOut: [{ path: 'x', why: 'y' }], leftOutCount: 1 })
+  return ref.runId
 }
 
 describe('what is answered is what is described', () => {
   test('every JSON that a GET answers has the shape of its schema, and no field that nobody has described', async () => {
-    const { url, api, runId, threadId } = await house()
+    const { url, api, runId, threadId, worked } = await house()
     const approval = (await api.call('approvals.list', {})).items[0]!.id
     const doubt = (await api.call('doubts.list', {})).items[0]!.id
     const action = (await api.call('actions.list', {})).items[0]!.id
@@ -78,7 +108,9 @@ describe('what is answered is what is described', () => {
     for (const name of ENDPOINT_NAMES) {
       const { method, path, answers }: Endpoint = ENDPOINTS[name]
       if (method !== 'GET' || answers !== undefined) continue
-      const filled = name === 'dead.show' ? { ...parts, message: 'msg_lost' } : parts
+      const others =
+        name === 'dead.show' ? { message: 'msg_lost' } : name.startsWith('workspaces') ? { run: worked } : {}
+      const filled: Record<string, string> = { ...parts, ...others }
       const { status, body } = await get(
         `${url}${API}${path.replaceAll(/:(\w+)/g, (_, part: string) => filled[part] ?? '')}`,
       )

@@ -19,6 +19,7 @@ import { startServer } from '../../src/server/server.ts'
 import type { RunningServer } from '../../src/server/server.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Transition } from '../../src/store/transition.ts'
+import { openWorkspaceDesk } from '../../src/workers/workspace-desk.ts'
 import { temporaryFolder } from '../support/engines.ts'
 import type { Installation, Running } from '../support/holdfast.ts'
 import { until } from '../support/holdfast.ts'
@@ -42,8 +43,13 @@ export async function serve(store: Store, options: { readonly clock?: Clock } = 
     clock: options.clock ?? systemClock,
     random,
     agents: ['clerk'],
-    toolsOf: () => undefined,
+    toolsOf: async () => undefined,
     toolOf: () => Promise.resolve(undefined),
+    workspaces() {
+      const registerWorker = () => Promise.reject(new Error('nobody carries anything out here'))
+      const env = { PATH: process.env['PATH'] ?? '' }
+      return Promise.resolve(openWorkspaceDesk({ store, clock: systemClock, home: runtime.home!, env, registerWorker }))
+    },
     watch(listener) {
       watchers.add(listener)
       return () => watchers.delete(listener)

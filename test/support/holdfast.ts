@@ -8,6 +8,7 @@ import { onTestFinished } from 'vitest'
 
 import type { RunView } from '../../src/runs/view.ts'
 import { temporaryFolder } from './engines.ts'
+import { peekState } from './peek.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const PROGRAM = join(ROOT, 'bin', 'holdfast')
@@ -109,6 +110,8 @@ export class Installation {
   /** Waits until the run is in one of these states. */
   async reaches(id: string, ...states: readonly string[]): Promise<RunView> {
     return until(`${id} is ${states.join(' or ')}`, async () => {
+      const state = await peekState(this.#store ?? `sqlite:${join(this.home, 'holdfast.db')}`, id)
+      if (state === undefined || !states.includes(state)) return undefined
       const run = await this.show(id)
       return states.includes(run.state) ? run : undefined
     })
@@ -116,7 +119,8 @@ export class Installation {
 }
 
 export function startProcess(program: string, args: readonly string[], env: Record<string, string>): Running {
-  const inherited = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '/' }
+  const { PATH = '', HOME = '/', NODE_COMPILE_CACHE = '' } = process.env
+  const inherited = { PATH, HOME, NODE_COMPILE_CACHE }
   const child = spawn(program, args, { cwd: ROOT, env: { ...inherited, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
   onTestFinished(() => void child.kill('SIGKILL'))
   const output = collect(child)

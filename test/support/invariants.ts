@@ -7,6 +7,7 @@ import { all, single } from '../../src/store/transition.ts'
 import type { Transition } from '../../src/store/transition.ts'
 import { SCHEDULE_VIOLATIONS } from './schedule-invariants.ts'
 import { TABLES } from './tables.ts'
+import { WORKSPACE_VIOLATIONS } from './workspace-invariants.ts'
 
 /**
  * What must be true of every database at every moment between transactions, whatever crashed or raced before
@@ -57,11 +58,25 @@ const VIOLATIONS: Record<string, Sql> = {
     where m.body not like '%"state":"' || r.state || '"%'`,
   'a thread has at most one run of ours under way': sql`
     select thread_id as id, cast(count(*) as text) as detail from runs
-    where state in ('running', 'parked') and kind <> 'observed'
+    where state in ('running', 'parked') and kind <> 'observed' and input is null
     group by thread_id having count(*) > 1`,
   'nothing is left open in a run that has ended': sql`
     select a.id as id, a.state as detail from actions a join runs r on r.id = a.run_id
     where r.ended_at is not null and a.state in ('proposed', 'waiting', 'approved')`,
+  'a step is told of once when it is settled, and not before': sql`
+    select r.id as id, s.name as detail from steps s join runs r on r.seq = s.run_seq
+    where s.action_id is null and (select count(*) from events e where e.run_id = r.id and e.type = 'step.recorded'
+        and e.data like '%"step":"' || s.name || '"%')
+      <> (case when s.state = 'started' then 0 else 1 end)`,
+  'a step in doubt is an action in doubt, or one that a person has said something about': sql`
+    select r.id as id, s.name as detail from steps s join runs r on r.seq = s.run_seq left join actions a on a.id = s.action_id
+    where s.state = 'in_doubt' and (a.id is null or a.state not in ('in_doubt', 'approved', 'withdrawn') or a.tries <> s.tries)`,
+  'what a step came to is what the action says that it is': sql`
+    select a.id as id, s.state || ' ' || a.state as detail from steps s join actions a on a.id = s.action_id
+    where s.state <> 'in_doubt' and s.state <> a.state`,
+  'no write of a run that has ended is under way': sql`
+    select r.id as id, s.name as detail from steps s join runs r on r.seq = s.run_seq
+    where r.ended_at is not null and s.state = 'started'`,
   'no outcome without intent': sql`
     select id, state as detail from actions where state in ('done', 'in_doubt') and started_at is null and repeat_of is null`,
   'an approval is pending exactly when its action waits': sql`
@@ -120,6 +135,7 @@ const VIOLATIONS: Record<string, Sql> = {
     select a.id as id, cast(a.fence as text) as detail from attempts a join runs r on r.id = a.run_id
     where a.fence > r.fence or a.number > r.attempt`,
   ...SCHEDULE_VIOLATIONS,
+  ...WORKSPACE_VIOLATIONS,
 }
 
 const violationRow = row({ rule: integer, id: text(), detail: nullable(text()) })

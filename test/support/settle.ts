@@ -7,10 +7,12 @@ import {
   newWorkerId,
   systemRandomness as random,
 } from '../../src/base/ids.ts'
+import { claimCalls, refOfCall } from '../../src/runs/call.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { usedSlots } from '../../src/runs/capacity.ts'
 import { claimRun } from '../../src/runs/claim.ts'
 import type { Claim } from '../../src/runs/claim.ts'
+import { finishCall } from '../../src/runs/finish-call.ts'
 import { finishRun } from '../../src/runs/finish.ts'
 import { resumeRun } from '../../src/runs/park.ts'
 import { abandonReserved, expireQueued, heldAttempts, reservedRuns, takeOverRun } from '../../src/runs/recover.ts'
@@ -63,9 +65,20 @@ async function oneRound(store: Store, workerId: WorkerId): Promise<void> {
   for (const { runId, workerId: gone } of await store.read(reservedRuns)) {
     await store.apply(abandonReserved, runId, gone)
   }
+  const attempts = runs.map(() => newAttemptId(random))
+  for (const call of await store.apply(claimCalls, { workerId, leaseMs: LEASE_MS, agents: ['adder'], attempts })) {
+    await store.apply(finishCall, refOfCall(call), call, { state: 'succeeded' }, [])
+  }
   for (let i = 0; i < runs.length; i++) {
     const attempt = { id: newAttemptId(random), mark: random.hex(16) }
-    const claim = await store.apply(claimRun, { workerId, leaseMs: LEASE_MS, limits: {}, agents: ['clerk'], attempt })
+    const claim = await store.apply(claimRun, {
+      workerId,
+      leaseMs: LEASE_MS,
+      limits: {},
+      agents: ['clerk'],
+      host: someIdentity().host,
+      attempt,
+    })
     if (claim === undefined) return
     await finish(store, claim)
   }
@@ -76,7 +89,12 @@ const isOpen = async (store: Store) => (await openRuns(store)).length > 0 || (aw
 
 const someIds = () => ({ threadId: newThreadId(random), runId: newRunId(random), messageId: newMessageId(random) })
 
+/** What works in a workspace could succeed only with a check that passed. */
 const finish = (store: Store, { run, attempt }: Claim) =>
-  store.apply(finishRun, { id: attempt.id, runId: run.id, fence: run.fence }, { state: 'succeeded' })
+  store.apply(
+    finishRun,
+    { id: attempt.id, runId: run.id, fence: run.fence },
+    run.workspace === null ? { state: 'succeeded' } : { state: 'failed', code: 'lost', error: 'its worker was lost' },
+  )
 
 const openRuns = (store: Store) => store.read(listRuns, { states: ['queued', 'running', 'parked'], limit: 100 })

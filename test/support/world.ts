@@ -59,6 +59,7 @@ export function claim(
     leaseMs: LEASE_MS,
     limits,
     attempt,
+    host: someIdentity().host,
     ...(only === undefined ? {} : { only }),
   })
 }

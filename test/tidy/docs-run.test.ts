@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { blocksIn, type Block } from './docs.ts'
+import { asScripts, blocksIn, type Block } from './docs.ts'
 import { runProgram, runShell } from './docs-run.ts'
 import { documents } from './tree.ts'
 
 const marked = (language: string) =>
-  documents()
-    .flatMap(blocksIn)
-    .filter((block) => block.language === language && block.marks.includes('run'))
+  documents().flatMap((document) =>
+    asScripts(blocksIn(document).filter((block) => block.language === language && block.marks.includes('run'))),
+  )
 
 const planted = (info: string, ...lines: string[]): Block =>
   blocksIn({ path: 'docs/a.md', text: ['# Title', `\`\`\`${info}`, ...lines, '```', ''].join('\n') })[0]!

@@ -62,6 +62,7 @@ async function runIn(home: string, block: Block, program: string, args: readonly
     HOME: home,
     HOLDFAST_HOME: join(home, '.holdfast'),
     PATH: [...TOOLS, process.env['PATH']].join(delimiter),
+    NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
   }
   const child = spawn(program, args, {
     cwd: home,
@@ -96,7 +97,7 @@ const ALL_HELP = `
     ...command.commands.flatMap((child) =>
       [child.name(), ...child.aliases()].flatMap((name) => helpOf(child, [...words, name]))),
   ]
-  console.log(JSON.stringify(helpOf(makeProgram(() => {}), [])))`
+  console.log(JSON.stringify(helpOf(await makeProgram(() => {}), [])))`
 
 /** Asks the command line itself. */
 export function askCommandLine(): Subcommands {

@@ -12,7 +12,7 @@ export interface Block {
 
 /**
  * What a block may be, and so how it is checked: `ts` is type-checked, `ts run` executed too, `json` parsed, `sh run`
- * executed, the commands of any other `sh` looked up. `text` and `mermaid` are for people: output, diagrams.
+ * executed (`sh run then` as the rest of the one before), the commands of any other `sh` looked up. `text` and `mermaid` are for people: output, diagrams.
  */
 export const LANGUAGES = ['ts', 'json', 'sh', 'text', 'mermaid']
 
@@ -31,6 +31,16 @@ export function blocksIn(file: SourceFile): Block[] {
   }
   if (open !== undefined) throw new Error(`${file.path}:${open.line - 1}: this code block is never closed`)
   return blocks
+}
+
+/** `run then` goes on where the block before it ended: the same shell, the same home. */
+export function asScripts(blocks: readonly Block[]): Block[] {
+  const scripts: Block[] = []
+  for (const block of blocks) {
+    const before = block.marks.includes('then') ? scripts.pop() : undefined
+    scripts.push(before === undefined ? block : { ...before, text: `${before.text}${block.text}` })
+  }
+  return scripts
 }
 
 export const placeOf = (block: Block) => `${block.file}:${block.line}`

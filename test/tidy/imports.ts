@@ -5,11 +5,13 @@ import type { SourceFile } from './tree.ts'
  * Which part of the house may import which. A part is a folder of `src`, or a file directly in it. What is not listed
  * is not allowed; a part always may import itself. If building shows a better house, change it and this table with it.
  */
-const NOUNS = ['events', 'threads', 'runs', 'sessions', 'actions', 'schedule', 'tokens'] as const
-const ADAPTERS = ['processes', 'model', 'tools', 'workspace'] as const
+const NOUNS = ['events', 'threads', 'runs', 'sessions', 'actions', 'schedule', 'tokens', 'workspace'] as const
+const ADAPTERS = ['processes', 'model', 'tools', 'git'] as const
 
 export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   base: [],
+  // Knows what is secret and nothing else, so that whoever writes or shows something can ask it.
+  secrets: ['base'],
   store: ['base'],
 
   // The nouns compose: finishing a run writes to its parent's inbox. What keeps them apart is the ban on cycles.
@@ -20,23 +22,27 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   actions: ['base', 'store', ...NOUNS],
   schedule: ['base', 'store', ...NOUNS],
   tokens: ['base', 'store', 'events'],
-  loop: ['base', 'store', ...NOUNS],
+  workspace: ['base', 'store', ...NOUNS],
+  loop: ['base', 'secrets', 'store', ...NOUNS],
+
+  // How command-line agents are started, and what they print: words alone, nobody is asked.
+  clients: ['base', ...NOUNS],
 
   // Adapters see the loop's ports; the loop does not see them.
-  processes: ['base'],
+  processes: ['base', 'secrets'],
   model: ['base', 'store', 'events', 'loop'],
   tools: ['base', 'store', ...NOUNS, 'processes', 'loop'],
-  workspace: ['base', 'store', 'events', 'runs', 'processes', 'loop'],
+  git: ['base', 'processes'],
 
   // Tells people outside what needs them.
   notify: ['base', 'store', ...NOUNS, 'processes'],
 
   // A process that carries runs out: it drives the nouns and the adapters, and has no SQL of its own.
-  workers: ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'notify', 'config', 'define'],
+  workers: ['base', 'secrets', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'notify', 'clients', 'config', 'define'],
   // Tools and agents that are values of a program.
   define: ['base', 'loop', 'model', 'tools', 'processes'],
   // What a person wrote down, read and checked.
-  config: ['base', 'actions', 'loop', 'tools', 'notify', 'define'],
+  config: ['base', 'secrets', 'actions', 'sessions', 'clients', 'workspace', 'loop', 'tools', 'notify', 'define'],
 
   'runtime.ts': ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'notify', 'workers', 'config'],
   'index.ts': ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'workers', 'config', 'define', 'library', 'runtime.ts'],
@@ -51,11 +57,12 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
   // Doors: no rules of their own, and no SQL (below).
   server: ['base', 'store', ...NOUNS, 'runtime.ts', 'hooks', 'api', 'control'],
-  hooks: ['base', 'store', ...NOUNS, 'processes', 'runtime.ts'],
+  hooks: ['base', 'secrets', 'store', ...NOUNS, 'clients', 'processes', 'runtime.ts'],
   // The tools for schedules are those that an agent of ours has.
   mcp: ['base', 'store', ...NOUNS, 'loop', 'tools', 'runtime.ts'],
   cli: [
     'base',
+    'secrets',
     'store',
     ...NOUNS,
     'loop',
@@ -77,7 +84,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 export const ONLY_FOR: readonly { readonly what: string; readonly by: readonly string[] }[] = [
   {
     what: 'src/store/sql.ts',
-    by: ['src/store/', ...[...NOUNS, 'model', 'tools', 'workspace', 'notify', 'testing'].map((noun) => `src/${noun}/`)],
+    by: ['src/store/', ...[...NOUNS, 'model', 'tools', 'notify', 'testing'].map((noun) => `src/${noun}/`)],
   },
   { what: 'src/store/sqlite/', by: ['src/store/', 'src/runtime.ts', 'src/testing/'] },
   { what: 'src/store/postgres/', by: ['src/store/', 'src/runtime.ts', 'src/testing/'] },

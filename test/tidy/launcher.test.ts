@@ -24,6 +24,7 @@ test('the launcher can be read by a Node that is too old to run Holdfast', () =>
   expect(text).toMatch(/^#!\/bin\/sh\n':' \/\/; .*exec "\$n" "\$f" "\$@"\n/)
   expect(text).toContain('import(')
   expect(youngSyntax(text)).toEqual([])
+  expect(youngSyntax(readSource('bin/compiled-code.cjs').text)).toEqual([])
 })
 
 test('planted young syntax is found', () => {

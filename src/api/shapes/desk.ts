@@ -29,6 +29,8 @@ export const approval = z.object({
   digest: z.string(),
   /** The exact bytes that a decision covers. */
   shown: z.string(),
+  /** How many values in them are secret, and not told; the digest is of them all the same. */
+  hidden: z.number().optional(),
   askedBy: z.string(),
   askedAt: instant,
   expiresAt: instant,

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { SCOPES } from '../endpoint.ts'
 import { anything, instant } from './common.ts'
 import { policyRule } from './desk.ts'
-import { run } from './run.ts'
+import { run, silentRun } from './run.ts'
 import { schedule } from './schedule.ts'
 
 const counts = z.record(z.string(), z.number())
@@ -23,11 +23,14 @@ export const status = z.object({
   runs: counts,
   messages: counts,
   wakes: z.object({ total: z.number(), vain: z.number() }),
-  needsAPerson: z.object({ approvals: z.number(), doubts: z.number() }),
+  needsAPerson: z.object({ approvals: z.number(), doubts: z.number(), workspaces: z.number() }),
   schedules: counts,
+  workspaces: counts,
   /** Those that are paused, or failed the last time. */
   troubledSchedules: z.array(schedule),
   active: z.array(run),
+  /** Held by a machine that cannot be reached; nobody may run them again. */
+  silentRuns: z.array(silentRun),
   openBreakers: z.array(z.object({ agent: z.string(), cause: z.string(), openUntil: instant })),
 })
 

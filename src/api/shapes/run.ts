@@ -1,6 +1,7 @@
 import { z } from 'zod'
 
 import { anything, instant, usage } from './common.ts'
+import { workspace } from './workspace.ts'
 
 const request = z.union([
   z.object({
@@ -65,7 +66,8 @@ export const step = z.looseObject({
 export const action = z.object({
   id: z.string(),
   runId: z.string(),
-  step: z.number(),
+  /** The step whose reply asked for it. A step of a function is an action itself, named as its tool. */
+  step: z.number().optional(),
   tool: z.string(),
   effect: z.enum(['read', 'write']),
   input: anything,
@@ -96,11 +98,19 @@ export const action = z.object({
 
 export const waitsFor = z.object({ approvals: z.array(z.string()), doubts: z.array(z.string()) })
 
+/** Its worker is on a machine that cannot be reached, and has said nothing since. */
+const silent = z.object({ host: z.string(), since: instant })
+
+export const silentRun = silent.extend({ runId: z.string(), agent: z.string() })
+
 export const wholeRun = run.extend({
   attempts: z.array(attempt),
   steps: z.array(step).optional(),
   actions: z.array(action).optional(),
   waitsFor: waitsFor.optional(),
+  silent: silent.optional(),
+  /** What it did to files. */
+  workspace: workspace.optional(),
 })
 
 export const event = z.object({
@@ -133,6 +143,8 @@ const effect = z.object({
 
 export const statement = z.object({
   runId: z.string(),
+  /** What became of the files that it changed; what it did besides is among the effects, and git takes none of that back. */
+  workspace: workspace.optional(),
   threadId: z.string(),
   agent: z.string(),
   state: runState,

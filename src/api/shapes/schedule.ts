@@ -18,6 +18,7 @@ const target = z.union([
     cwd: z.string(),
     timeoutMs: z.number().optional(),
   }),
+  z.object({ kind: z.literal('call'), function: z.string(), input: anything.optional() }),
   z.object({
     kind: z.literal('webhook'),
     url: z.string(),

@@ -1,18 +1,17 @@
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 
 import { sleep } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { HoldfastError } from '../../base/errors.ts'
+import { PACKAGE_FOLDER, besideModules } from '../../base/place.ts'
 import { killProcess, processIdentity } from '../../processes/identity.ts'
 import { processesNaming, startProgram } from './outside.ts'
 import type { Ended, Program, SeenProcess } from './outside.ts'
 import { demoFiles } from './script.ts'
 
-/** The command line, in a clone (src/cli/demo) as in a package (dist/cli/demo). */
-const HOLDFAST = fileURLToPath(new URL('../../../bin/holdfast', import.meta.url))
+const HOLDFAST = join(PACKAGE_FOLDER, 'bin', 'holdfast')
 const PROGRAMS = ['ledger.mjs', 'stubborn.mjs']
 
 /** Nothing here takes longer, however busy the machine; what does has failed. */
@@ -36,7 +35,7 @@ export class Stage {
     this.#clock = clock
     this.#interrupted = interrupted
     for (const name of PROGRAMS) {
-      copyFileSync(fileURLToPath(new URL(`./${name}`, import.meta.url)), join(this.folder, name))
+      copyFileSync(besideModules(`cli/demo/${name}`), join(this.folder, name))
     }
     for (const [name, content] of Object.entries(demoFiles(this.folder, process.execPath))) {
       writeFileSync(join(this.folder, name), `${JSON.stringify(content, null, 2)}\n`)

@@ -11,6 +11,8 @@ export type Scope = { readonly kind: 'user' } | { readonly kind: 'project'; read
 
 export interface ClientFacts {
   readonly title: string
+  /** The version that the tests drive (scripts/real-clients.sh); older ones may lack events. */
+  readonly madeFor: string
   /** The events that we listen to, each with the longest time that our handler may take, in seconds. */
   readonly events: Readonly<Record<string, number>>
   /** `exec`: program and arguments stand apart. `shell`: one line that a shell reads. */
@@ -64,6 +66,7 @@ const GEMINI_EVENTS = { SessionStart: 30, BeforeAgent: 30, AfterAgent: 60, Notif
 export const CLIENTS = {
   claude: {
     title: 'Claude Code',
+    madeFor: '2.1.325',
     events: CLAUDE_EVENTS,
     form: 'exec',
     unitsPerSecond: 1,
@@ -77,6 +80,7 @@ export const CLIENTS = {
   },
   codex: {
     title: 'Codex',
+    madeFor: '0.166.0',
     events: CODEX_EVENTS,
     form: 'shell',
     unitsPerSecond: 1,
@@ -92,6 +96,7 @@ export const CLIENTS = {
   },
   gemini: {
     title: 'Gemini CLI',
+    madeFor: '0.61.0',
     events: GEMINI_EVENTS,
     form: 'shell',
     unitsPerSecond: 1_000,

@@ -2,14 +2,13 @@ import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
 import { HoldfastError } from '../../base/errors.ts'
+import { PACKAGE_FOLDER } from '../../base/place.ts'
 
-/** The same depth in `src` as in `dist`. */
-const ROOT = resolve(import.meta.dirname, '..', '..', '..')
 /** A clone brings its own Node, under a name that stays when it is renewed. */
 const BUNDLED = ['node_modules/.bin/node', 'toolchain/node_modules/.bin/node']
 
 /** What a client is to start. */
-export function hookProgram(root = ROOT): { readonly node: string; readonly script: string } {
+export function hookProgram(root = PACKAGE_FOLDER): { readonly node: string; readonly script: string } {
   const bundled = BUNDLED.map((name) => join(root, name)).find((path) => existsSync(path))
   const clone = existsSync(join(root, 'src'))
   return { node: clone && bundled !== undefined ? bundled : process.execPath, script: join(root, 'bin', 'hook.cjs') }

@@ -2,6 +2,9 @@ import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import { createFileOnce, ensureFolder, errorCode, syncFolder, writeFileAtomic } from '../../base/files.ts'
+import { keyPlace } from '../../secrets/key.ts'
+import { mayBeUnresolved } from '../../secrets/nonce.ts'
+import { Secrets } from '../../secrets/secrets.ts'
 import { CLIENT_NAMES } from './client.ts'
 import type { ClientName, Scope } from './client.ts'
 import { digestOf } from './settings-file.ts'
@@ -24,12 +27,18 @@ export interface InstallRecord {
 const folderIn = (home: string) => join(home, 'hooks', 'installed')
 const recordIn = (home: string, path: string) => join(folderIn(home), `${digestOf(path).slice(0, 16)}.json`)
 
-/** Keeps a copy of what a file was before us. Called by its content, so that it is never overwritten by another. */
+/** By their shapes alone: who removes the hooks may know other values than who installed them. */
+const sealer = (home: string) => new Secrets(keyPlace(home, process.env['HOLDFAST_SECRET_KEY_FILE'])).bytes
+
+/** Keeps a copy of what a file was before us, keys in it sealed. Called by its content, so that it is never overwritten by another. */
 export async function keepFormer(home: string, client: ClientName, former: Uint8Array): Promise<string> {
   const folder = folderIn(home)
   await ensureFolder(folder)
   const name = `${client}-before-${digestOf(former).slice(0, 16)}.json`
-  await createFileOnce(join(folder, name), former)
+  await createFileOnce(
+    join(folder, name),
+    Buffer.from(sealer(home).seal(Buffer.from(former).toString('latin1')), 'latin1'),
+  )
   return name
 }
 
@@ -52,7 +61,11 @@ export async function forget(home: string, path: string): Promise<void> {
 
 export async function formerBytes(home: string, record: InstallRecord): Promise<Uint8Array | undefined> {
   const path = backupPath(home, record)
-  return path === undefined ? undefined : contentOf(path)
+  const sealed = path === undefined ? undefined : await contentOf(path)
+  if (sealed === undefined) return undefined
+  const former = sealer(home).open(Buffer.from(sealed).toString('latin1'))
+  // Without its key it is as good as not there.
+  return mayBeUnresolved(former) ? undefined : Buffer.from(former, 'latin1')
 }
 
 export async function allRecords(home: string): Promise<InstallRecord[]> {

@@ -6,6 +6,9 @@ import { inbox } from './0005-inbox.ts'
 import { decisions } from './0006-decisions.ts'
 import { schedules } from './0007-schedules.ts'
 import { control } from './0008-control.ts'
+import { workspaces } from './0009-workspaces.ts'
+import { calls } from './0010-calls.ts'
+import { agentSessions } from './0011-agent-sessions.ts'
 import type { Migration } from './migration.ts'
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -17,4 +20,7 @@ export const MIGRATIONS: readonly Migration[] = [
   decisions,
   schedules,
   control,
+  workspaces,
+  calls,
+  agentSessions,
 ]

@@ -8,6 +8,8 @@ export interface Dialect {
   readonly serial: string
   /** Behind a table's closing parenthesis. */
   readonly tableEnd: string
+  /** The same for a table whose rows lie in the order of its primary key, where there is such a thing. */
+  readonly clusteredEnd: string
 }
 
 export const SQLITE: Dialect = {
@@ -15,6 +17,7 @@ export const SQLITE: Dialect = {
   integer: 'integer',
   serial: 'integer primary key autoincrement',
   tableEnd: ' strict',
+  clusteredEnd: ' strict, without rowid',
 }
 
 export const POSTGRES: Dialect = {
@@ -22,6 +25,7 @@ export const POSTGRES: Dialect = {
   integer: 'bigint',
   serial: 'bigint generated always as identity primary key',
   tableEnd: '',
+  clusteredEnd: '',
 }
 
 /** Forward only: a migration that was released is never edited, a new one follows it. */

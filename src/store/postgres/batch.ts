@@ -1,7 +1,8 @@
 import type { HoldingProbe } from '../store.ts'
 import type { Answer, Change, Query, Transition } from '../transition.ts'
+import { join } from './join.ts'
 import type { Answered, Lane } from './lane.ts'
-import type { Renderer, Request } from './statement.ts'
+import type { Closing, Renderer, Request } from './statement.ts'
 
 /** One `apply` that waits for its commit. */
 export interface Member {
@@ -23,7 +24,7 @@ export function memberFor<Args extends readonly unknown[], T>(
 /** How far a batch has got when something fails decides what is known about it. */
 export interface Progress {
   /** Set when the commit is sent: from here on it may have happened, and this is what its members return then. */
-  committing?: { readonly batch: number; readonly values: readonly unknown[] }
+  committing?: { readonly batch: number; readonly values: readonly unknown[]; readonly topics: ReadonlySet<string> }
 }
 
 export interface BatchPorts {
@@ -52,12 +53,21 @@ const EVENT_ORDER: Request = {
  */
 export const markRequest = (lane: string, batch: number): Request => ({
   name: 'holdfast_mark',
-  text: `with mark as (
-      insert into writers as w (id, batch, used_at) values ($1, $2::bigint, now_ms())
-      on conflict (id) do update set batch = excluded.batch, used_at = excluded.used_at where w.batch = $2::bigint - 1 returning 1
-    ) select 1 / count(*)::int as marked from mark`,
+  text: `with ${markedBy('$1', '$2')} select 1 / count(*)::int as marked from mark`,
   values: [lane, batch],
 })
+
+const markedBy = (lane: string, batch: string) => `mark as (
+    insert into writers as w (id, batch, used_at) values (${lane}, ${batch}::bigint, now_ms())
+    on conflict (id) do update set batch = excluded.batch, used_at = excluded.used_at where w.batch = ${batch}::bigint - 1 returning 1
+  )`
+
+/** Both in one statement with the events: numbers are given to rows of `ordered`, so after its lock was had. */
+const ORDERED_AND_MARKED: Closing = {
+  text: (told, lane, batch) => `with ordered as materialized (
+      select pg_advisory_xact_lock(hashtext(current_schema() || '.events'))
+    ), ${markedBy(lane, batch)}, told as (${told}) select 1 / count(*)::int as marked from mark`,
+}
 
 /**
  * Runs transitions side by side in one transaction: in each round the next statement of every one of them goes out
@@ -79,26 +89,33 @@ export async function performBatch(
     const ready = open.filter((drive) => mayGo(drive, holders))
     // Two of them wait for each other: as in the database itself, they are told apart by running again, one by one.
     if (ready.length === 0) throw new Error('members of a batch wait for each other')
-    const answers = await sendRound(ready, opening, ports)
+    const answers = await sendRound(
+      ready.flatMap(({ asks }) => asks),
+      opening,
+      ports,
+    )
     opening = []
     changes += answers.reduce((sum, answer) => sum + answer.changes, 0)
-    ready.forEach((drive, index) => drive.advance(answers[index]!))
+    let taken = 0
+    for (const drive of ready) drive.advance(answers.slice(taken, (taken += drive.asks.length)))
   }
   const values = drives.map(({ value }) => value)
   const deferred = drives.flatMap((drive) => drive.deferred)
   const changed = changes > 0 || deferred.length > 0
+  const topics = new Set(deferred.flatMap(({ topic }) => topic ?? []))
   if (changed) {
-    progress.committing = { batch: ++ports.lane.batch, values }
+    progress.committing = { batch: ++ports.lane.batch, values, topics }
     await commit(opening, deferred, ports)
   }
   if (!changed && opening.length === 0) await ports.lane.send([ROLLBACK])
-  return { values, changed }
+  return { values, changed, topics }
 }
 
 /** What the members returned, and whether there was anything to commit. */
 export interface Performed {
   readonly values: readonly unknown[]
   readonly changed: boolean
+  readonly topics: ReadonlySet<string>
 }
 
 /** A row lock keeps other transactions out, and no member of this one: for those it is kept here. */
@@ -113,23 +130,33 @@ function mayGo(drive: Drive, holders: Map<string, Drive>): boolean {
 
 const unfinished = (drives: readonly Drive[]) => drives.filter((drive) => drive.next !== undefined)
 
+const NO_TOPICS: ReadonlySet<string> = new Set()
+
 /** No batch number here: if the answer is lost, singles are simply run again. */
 async function performSingles(drives: readonly Drive[], { lane, renderer, opening }: BatchPorts): Promise<Performed> {
-  const statements = drives.map((drive) => renderer.request(drive.next!.sql))
-  const answers = await lane.send([...opening, ...statements, COMMIT])
-  committedOrThrow(answers)
-  drives.forEach((drive, index) => drive.advance(answers[opening.length + index]!))
-  return { values: drives.map(({ value }) => value), changed: true }
+  const joined = join(
+    drives.flatMap(({ asks }) => asks),
+    renderer,
+  )
+  const answered = renderer.opened(await lane.send([...opening, ...joined.requests, COMMIT]))
+  committedOrThrow(answered)
+  const answers = joined.answers(answered.slice(opening.length, -1))
+  drives.forEach((drive, index) => drive.advance([answers[index]!]))
+  return { values: drives.map(({ value }) => value), changed: true, topics: NO_TOPICS }
 }
 
 async function sendRound(
-  drives: readonly Drive[],
+  queries: readonly Query<unknown>[],
   opening: readonly Request[],
   ports: BatchPorts,
 ): Promise<Answered[]> {
   const { lane, renderer, probe } = ports
-  const requests = drives.map((drive) => renderer.request(drive.next!.sql))
-  if (probe === undefined) return (await lane.send([...opening, ...requests])).slice(opening.length)
+  if (probe === undefined) {
+    const joined = join(queries, renderer)
+    const answered = renderer.opened(await lane.send([...opening, ...joined.requests]))
+    return joined.answers(answered.slice(opening.length))
+  }
+  const requests = queries.map(({ sql }) => renderer.request(sql))
   // With a probe each statement is a moment of its own.
   if (opening.length > 0) {
     await lane.send(opening)
@@ -138,7 +165,7 @@ async function sendRound(
   const answers: Answered[] = []
   for (const request of requests) {
     await probe({ at: 'statement', when: 'before', text: request.text })
-    answers.push(...(await lane.send([request])))
+    answers.push(...renderer.opened(await lane.send([request])))
     await probe({ at: 'statement', when: 'after', text: request.text })
   }
   return answers
@@ -149,13 +176,20 @@ async function commit(
   deferred: readonly Query<unknown>[],
   { lane, renderer, probe }: BatchPorts,
 ): Promise<void> {
-  const events = deferred.map((query) => renderer.request(query.sql))
-  const order = events.length === 0 ? [] : [renderer.own(EVENT_ORDER)]
-  const mark = renderer.own(markRequest(lane.id, lane.batch))
   await probe?.({ at: 'commit', when: 'before' })
-  const answers = await lane.send([...opening, ...order, ...events, mark, COMMIT])
+  const answers = await lane.send([...opening, ...closing(deferred, lane, renderer), COMMIT])
   committedOrThrow(answers)
   await probe?.({ at: 'commit', when: 'after' })
+}
+
+function closing(deferred: readonly Query<unknown>[], lane: Lane, renderer: Renderer): readonly Request[] {
+  const given = deferred.flatMap((query) => query.given ?? [])
+  const [some] = given
+  if (some !== undefined && given.length === deferred.length && given.every(({ joint }) => joint === some.joint))
+    return [renderer.closing(some.joint, given, ORDERED_AND_MARKED, [lane.id, lane.batch])]
+  const last = join(deferred, renderer).requests
+  const mark = renderer.own(markRequest(lane.id, lane.batch))
+  return last.length === 0 ? [mark] : [renderer.own(EVENT_ORDER), ...last, mark]
 }
 
 /** A commit of a transaction that had failed is answered with ROLLBACK, and without an error. */
@@ -176,8 +210,15 @@ class Drive {
     this.#take(transition.next())
   }
 
-  advance(answer: Answer): void {
-    this.#take(this.#transition.next(this.next?.read(answer)))
+  /** The statements of the next round: one, or several that do not need each other's answers. */
+  get asks(): readonly Query<unknown>[] {
+    return this.next === undefined ? [] : (this.next.parts ?? [this.next])
+  }
+
+  advance(answers: readonly Answer[]): void {
+    const { asks, next } = this
+    const read = asks.map((query, index) => query.read(answers[index]!))
+    this.#take(this.#transition.next(next?.parts === undefined ? read[0] : read))
   }
 
   #take(result: IteratorResult<Query<unknown>, unknown>): void {

@@ -21,12 +21,17 @@ export interface GroupCommitOptions {
   readonly renderer: Renderer
   readonly opening: readonly Request[]
   readonly probe?: HoldingProbe
-  readonly onCommit: () => void
+  readonly onCommit: (topics: ReadonlySet<string>) => void
 }
 
 /** What became of a batch. */
 type Fate =
-  | { readonly kind: 'committed'; readonly values: readonly unknown[]; readonly changed: boolean }
+  | {
+      readonly kind: 'committed'
+      readonly values: readonly unknown[]
+      readonly changed: boolean
+      readonly topics: ReadonlySet<string>
+    }
   | { readonly kind: 'undone'; readonly error: unknown }
   | { readonly kind: 'unknown'; readonly error: unknown }
 
@@ -107,7 +112,7 @@ export class GroupCommit {
   #answer(members: readonly Member[], fate: Exclude<Fate, { kind: 'undone' }>): void {
     if (fate.kind === 'unknown') return members.forEach((member) => member.reject(unknownCommit(fate.error)))
     members.forEach((member, index) => member.resolve(fate.values[index]))
-    if (fate.changed) this.#options.onCommit()
+    if (fate.changed) this.#options.onCommit(fate.topics)
   }
 
   /** One transaction for these members. */
@@ -131,7 +136,7 @@ export class GroupCommit {
     lane?.client.release(true)
     if (lane === undefined || committing === undefined || answered) return { kind: 'undone', error }
     const found = await lookUpBatch(this.#options, lane.id, committing.batch)
-    if (found === 'committed') return { kind: 'committed', values: committing.values, changed: true }
+    if (found === 'committed') return { kind: 'committed', ...committing, changed: true }
     return { kind: found === 'missing' ? 'undone' : 'unknown', error }
   }
 

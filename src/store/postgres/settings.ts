@@ -37,6 +37,11 @@ export function parsePostgresUrl(url: string): PostgresSettings {
     // A worker that is paused in the middle of a transaction must not keep its locks.
     idle_in_transaction_session_timeout: LIMITS.idleTransactionMs,
     statement_timeout: statementTimeoutMs,
+    // Every statement of ours has an index to go by, in the order that it wants. A plan that was made while a table was new
+    // and small is kept, and would read all of it when it has grown; a claim would sort the whole queue.
+    enable_seqscan: 'off',
+    enable_bitmapscan: 'off',
+    jit: 'off',
   }
   return {
     schema,

@@ -6,7 +6,8 @@ import { HoldfastError } from '../../base/errors.ts'
 import { systemRandomness } from '../../base/ids.ts'
 import type { Randomness } from '../../base/ids.ts'
 import { writesSomething } from '../sql.ts'
-import type { Store, HoldingProbe } from '../store.ts'
+import type { TextCodec } from '../codec.ts'
+import type { ChangeListener, HoldingProbe, Store } from '../store.ts'
 import type { Change, Query } from '../transition.ts'
 import { explain } from './errors.ts'
 import { GroupCommit } from './group-commit.ts'
@@ -22,6 +23,7 @@ export interface PostgresOptions {
   readonly clock?: Clock
   readonly random?: Randomness
   readonly probe?: HoldingProbe
+  readonly codec?: TextCodec
 }
 
 /** PostgreSQL: any number of machines on one database. */
@@ -51,16 +53,17 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     pool,
     clock,
     channel: `${settings.schema}_changed`,
+    self: random.hex(8),
     connect: settings.pooled ? undefined : connect,
   })
-  const renderer = new Renderer({ named: !settings.pooled })
+  const renderer = new Renderer({ named: !settings.pooled, codec: options.codec })
   const commits = new GroupCommit({
     pool,
     clock,
     random,
     renderer,
     opening: openingOf(settings, 'begin'),
-    onCommit: () => wake.announce(),
+    onCommit: (topics) => wake.announce(topics),
     ...(probe === undefined ? {} : { probe }),
   })
   return new PostgresStore(pool, settings, renderer, commits, wake)
@@ -102,7 +105,7 @@ class PostgresStore implements Store {
     }
   }
 
-  onChange(listener: () => void): () => void {
+  onChange(listener: ChangeListener): () => void {
     return this.#wake.listen(listener)
   }
 
@@ -113,7 +116,7 @@ class PostgresStore implements Store {
 
   copyTo(): Promise<void> {
     throw new HoldfastError('usage/backup', 'a PostgreSQL store is copied by its own tools', {
-      remedy: 'use pg_dump, which makes a consistent copy while everything runs',
+      remedy: `pg_dump --format=custom --schema=${this.#settings.schema} --file=FILE URL makes a consistent copy while everything runs (docs/backups.md)`,
     })
   }
 
@@ -127,8 +130,9 @@ class PostgresStore implements Store {
 
   async #readOne<T>(query: Query<T>): Promise<T> {
     const request = this.#readOnly(query)
-    const { rows } = await this.#pool.query(request as { text: string; values: unknown[] })
-    return query.read({ rows, changes: 0 })
+    const answer = await this.#pool.query(request as { text: string; values: unknown[] })
+    this.#renderer.opened([answer])
+    return query.read({ rows: answer.rows, changes: 0 })
   }
 
   async #readSnapshot<T>(transition: Generator<Query<unknown>, T, unknown>): Promise<T> {
@@ -139,8 +143,9 @@ class PostgresStore implements Store {
         await client.query(text)
       let step = transition.next()
       while (step.done !== true) {
-        const { rows } = await client.query(this.#readOnly(step.value) as { text: string; values: unknown[] })
-        step = transition.next(step.value.read({ rows, changes: 0 }))
+        const answer = await client.query(this.#readOnly(step.value) as { text: string; values: unknown[] })
+        this.#renderer.opened([answer])
+        step = transition.next(step.value.read({ rows: answer.rows, changes: 0 }))
       }
       await client.query('rollback')
       broken = false

@@ -2,12 +2,15 @@ import type { Client, Pool } from 'pg'
 
 import type { Clock } from '../../base/clock.ts'
 import { LIMITS } from '../../base/limits.ts'
+import type { ChangeListener } from '../store.ts'
 
 export interface WakePorts {
   readonly pool: Pool
   readonly clock: Clock
   /** One channel a schema. */
   readonly channel: string
+  /** Tells this process's own notices from others'. */
+  readonly self: string
   /** A connection of its own to listen on; undefined where a pooler makes that impossible. */
   readonly connect: (() => Promise<Client>) | undefined
 }
@@ -18,7 +21,7 @@ export interface WakePorts {
  */
 export class Wake {
   readonly #ports: WakePorts
-  readonly #listeners = new Set<() => void>()
+  readonly #listeners = new Set<ChangeListener>()
   #announcing = false
   #ear: Client | undefined
   #hearing = false
@@ -30,7 +33,7 @@ export class Wake {
     this.#ports = ports
   }
 
-  listen(listener: () => void): () => void {
+  listen(listener: ChangeListener): () => void {
     this.#listeners.add(listener)
     if (this.#listeners.size === 1) this.#start()
     return () => {
@@ -39,8 +42,8 @@ export class Wake {
     }
   }
 
-  announce(): void {
-    this.#tell()
+  announce(topics: ReadonlySet<string>): void {
+    this.#tell(topics)
     if (this.#announcing || this.#closed) return
     this.#announcing = true
     this.#ports.clock.after(LIMITS.wakeGatherMs, () => void this.#notify())
@@ -57,7 +60,7 @@ export class Wake {
     if (!this.#announcing) return
     this.#announcing = false
     // Whoever does not hear it looks later.
-    await this.#ports.pool.query(`notify ${this.#ports.channel}`).catch(() => {})
+    await this.#ports.pool.query(`notify ${this.#ports.channel}, '${this.#ports.self}'`).catch(() => {})
   }
 
   #start(): void {
@@ -82,7 +85,8 @@ export class Wake {
       const ear = await connect()
       if (this.#listeners.size === 0 || this.#closed) return await ear.end()
       this.#ear = ear
-      ear.on('notification', () => this.#tell())
+      // What this process has committed it has been told of already.
+      ear.on('notification', ({ payload }) => payload !== this.#ports.self && this.#tell())
       ear.on('error', () => this.#deaf(ear))
       ear.on('end', () => this.#deaf(ear))
       await ear.query(`listen ${channel}`)
@@ -123,8 +127,8 @@ export class Wake {
     })
   }
 
-  #tell(): void {
+  #tell(topics?: ReadonlySet<string>): void {
     if (this.#closed) return
-    for (const listener of this.#listeners) listener()
+    for (const listener of this.#listeners) listener(topics)
   }
 }

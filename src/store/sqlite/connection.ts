@@ -3,6 +3,8 @@ import type { SQLInputValue, StatementSync } from 'node:sqlite'
 
 import type { Clock, Instant } from '../../base/clock.ts'
 import { HoldfastError } from '../../base/errors.ts'
+import { opened, sealed } from '../codec.ts'
+import type { TextCodec } from '../codec.ts'
 import { now, writesSomething } from '../sql.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import type { StoreProbe } from '../store.ts'
@@ -28,14 +30,17 @@ export class Connection {
   readonly #database: DatabaseSync
   readonly #clock: Clock
   readonly #probe: StoreProbe | undefined
+  readonly #codec: TextCodec | undefined
   readonly #byTemplate = new WeakMap<readonly string[], Prepared>()
   readonly #byText = new Map<string, Prepared>()
   #changes = 0
+  #topics = new Set<string>()
 
-  constructor(path: string, clock: Clock, probe?: StoreProbe) {
+  constructor(path: string, clock: Clock, probe?: StoreProbe, codec?: TextCodec) {
     this.#database = new DatabaseSync(path, { timeout: BLOCKING_WAIT_MS, enableForeignKeyConstraints: true })
     this.#clock = clock
     this.#probe = probe
+    this.#codec = codec
   }
 
   get inTransaction(): boolean {
@@ -73,9 +78,11 @@ export class Connection {
   }
 
   execute<T>(query: Query<T>, at: Instant): T {
+    if (query.parts !== undefined) return query.parts.map((part) => this.execute(part, at)) as T
     const prepared = this.#prepare(query.sql)
+    if (query.topic !== undefined) this.#topics.add(query.topic)
     this.#probe?.({ at: 'statement', when: 'before', text: prepared.text })
-    const answer = runStatement(prepared.statement, query, at)
+    const answer = runStatement(prepared.statement, query, at, this.#codec)
     // What a writing statement returns are the rows that it changed.
     if (prepared.writes) this.#changes += query.returnsRows ? answer.rows.length : answer.changes
     this.#probe?.({ at: 'statement', when: 'after', text: prepared.text })
@@ -89,12 +96,19 @@ export class Connection {
         remedy: 'use apply for changes',
       })
     }
-    return query.read(runStatement(prepared.statement, query, at))
+    return query.read(runStatement(prepared.statement, query, at, this.#codec))
   }
 
   /** Rows changed by this connection so far; counted here, because asking SQLite costs two statements a commit. */
   changes(): number {
     return this.#changes
+  }
+
+  /** What was recorded since they were last taken. */
+  takeTopics(): ReadonlySet<string> {
+    const topics = this.#topics
+    this.#topics = new Set()
+    return topics
   }
 
   /** For pragmas and other small questions: the first column of the first row. */
@@ -138,10 +152,10 @@ function render(statement: Sql): string {
   return statement.strings.reduce((text, part, index) => `${text}?${index}${part}`)
 }
 
-function runStatement<T>(statement: StatementSync, query: Query<T>, at: Instant) {
-  const values = bind(query.sql.values, at)
+function runStatement<T>(statement: StatementSync, query: Query<T>, at: Instant, codec: TextCodec | undefined) {
+  const values = bind(sealed(query.sql.values, codec), at)
   if (!query.returnsRows) return { rows: [], changes: Number(statement.run(...values).changes) }
-  return { rows: statement.all(...values) as Record<string, unknown>[], changes: 0 }
+  return { rows: opened(statement.all(...values), codec), changes: 0 }
 }
 
 function bind(values: readonly SqlValue[], at: Instant): SQLInputValue[] {

@@ -27,6 +27,9 @@ export function isBusy(error: unknown): boolean {
   return code === BUSY || code === LOCKED
 }
 
+/** Whether it is no database, or not a whole one. */
+export const isDamaged = (error: unknown): boolean => [CORRUPT, NOTADB].includes(resultCode(error) ?? 0)
+
 /** Whether the file was full: then, and only then, a failed commit cannot come back to life. */
 export const isFull = (error: unknown): boolean => resultCode(error) === FULL
 

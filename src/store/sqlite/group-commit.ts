@@ -48,7 +48,7 @@ export interface GroupCommitOptions {
   readonly clock: Clock
   readonly random: Randomness
   readonly open: () => Connection
-  readonly onCommit: () => void
+  readonly onCommit: (topics: ReadonlySet<string>) => void
 }
 
 export class GroupCommit {
@@ -114,7 +114,7 @@ export class GroupCommit {
     let performed = this.#perform(connection, members, mode)
     if (performed.kind === 'unknown') performed = this.#lookUp(performed)
     if (performed.kind === 'unchanged') return
-    if (performed.kind === 'committed') return this.#options.onCommit()
+    if (performed.kind === 'committed') return this.#options.onCommit(connection.takeTopics())
     if (performed.kind === 'unknown') return rejectAll(members, unknownCommit(performed.error, this.#options.path))
     if (performed.next === undefined || mode === 'one by one') {
       return rejectAll(members, explain(performed.error, this.#options.path))

@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 
 import type { Clock } from '../../base/clock.ts'
 import { HoldfastError } from '../../base/errors.ts'
+import type { TextCodec } from '../codec.ts'
 import type { StoreProbe } from '../store.ts'
 import { Connection } from './connection.ts'
 
@@ -17,12 +18,12 @@ export function refuseOldSqlite(version: string | undefined): void {
 }
 
 /** Opens the file for durable, shared use: WAL, every commit synced, foreign keys on. */
-export function openConnection(path: string, clock: Clock, probe?: StoreProbe): Connection {
+export function openConnection(path: string, clock: Clock, probe?: StoreProbe, codec?: TextCodec): Connection {
   refuseOldSqlite(process.versions.sqlite)
   if (path !== ':memory:') refuseUnwritable(path)
   // For this user only, whatever folder it is in: conversations and results are nobody else's. The log beside it follows it.
   if (path !== ':memory:' && !existsSync(path)) closeSync(openSync(path, 'a', 0o600))
-  const connection = new Connection(path, clock, probe)
+  const connection = new Connection(path, clock, probe, codec)
   try {
     // Switching to WAL needs the lock for a moment; several processes may open a new file together.
     connection.script('pragma busy_timeout = 5000')

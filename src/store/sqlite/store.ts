@@ -3,7 +3,8 @@ import type { Clock } from '../../base/clock.ts'
 import { systemRandomness } from '../../base/ids.ts'
 import type { Randomness } from '../../base/ids.ts'
 import { LIMITS } from '../../base/limits.ts'
-import type { Store, StoreProbe } from '../store.ts'
+import type { TextCodec } from '../codec.ts'
+import type { ChangeListener, Store, StoreProbe } from '../store.ts'
 import type { Change } from '../transition.ts'
 import type { Connection } from './connection.ts'
 import { explain, isBusy } from './errors.ts'
@@ -18,17 +19,24 @@ export interface SqliteOptions {
   readonly clock?: Clock
   readonly random?: Randomness
   readonly probe?: StoreProbe
+  readonly codec?: TextCodec
 }
 
 /** Embedded SQLite: WAL, every commit synced, several processes on one file. */
 export async function openSqliteStore(options: SqliteOptions): Promise<Store> {
-  const { path, clock = systemClock, random = systemRandomness, probe } = options
-  const open = () => openConnection(path, clock, probe)
+  const { path, clock = systemClock, random = systemRandomness, probe, codec } = options
+  const open = () => openConnection(path, clock, probe, codec)
   const connection = await openMigrated(path, clock, open)
   const wake = new Wake(path === ':memory:' ? undefined : `${path}-wake`, clock, () =>
     dataVersion(commits.connection()),
   )
-  const commits = new GroupCommit(connection, { path, clock, random, open, onCommit: () => wake.announce() })
+  const commits = new GroupCommit(connection, {
+    path,
+    clock,
+    random,
+    open,
+    onCommit: (topics) => wake.announce(topics),
+  })
   return new SqliteStore(path, commits, wake)
 }
 
@@ -56,7 +64,7 @@ class SqliteStore implements Store {
     }
   }
 
-  onChange(listener: () => void): () => void {
+  onChange(listener: ChangeListener): () => void {
     return this.#wake.listen(listener)
   }
 

@@ -3,6 +3,7 @@ import type { FSWatcher } from 'node:fs'
 
 import type { Clock } from '../../base/clock.ts'
 import { LIMITS } from '../../base/limits.ts'
+import type { ChangeListener } from '../store.ts'
 
 /**
  * How processes that share a database file notice each other's commits: whoever commits touches a file beside the
@@ -11,7 +12,7 @@ import { LIMITS } from '../../base/limits.ts'
 export class Wake {
   readonly #path: string | undefined
   readonly #clock: Clock
-  readonly #listeners = new Set<() => void>()
+  readonly #listeners = new Set<ChangeListener>()
   #watcher: FSWatcher | undefined
   #stopPolling: (() => void) | undefined
   #touching = false
@@ -25,7 +26,7 @@ export class Wake {
     this.#version = version
   }
 
-  listen(listener: () => void): () => void {
+  listen(listener: ChangeListener): () => void {
     this.#listeners.add(listener)
     if (this.#listeners.size === 1) this.#start()
     return () => {
@@ -35,8 +36,8 @@ export class Wake {
   }
 
   /** This process committed: its own listeners hear at once, the others through the file. */
-  announce(): void {
-    this.#tell()
+  announce(topics: ReadonlySet<string>): void {
+    this.#tell(topics)
     if (this.#touching || this.#path === undefined) return
     this.#touching = true
     this.#clock.after(LIMITS.wakeGatherMs, () => this.touch())
@@ -66,7 +67,7 @@ export class Wake {
     if (this.#path === undefined) return
     try {
       closeSync(openSync(this.#path, 'a', 0o600))
-      this.#watcher = watch(this.#path, { persistent: false }, () => this.#tell())
+      this.#watcher = watch(this.#path, { persistent: false }, () => this.#hear())
       this.#watcher.on('error', () => this.#watcher?.close())
     } catch {
       // No notifications on this file system: polling remains.
@@ -75,11 +76,16 @@ export class Wake {
 
   #poll(): void {
     this.#stopPolling = this.#clock.after(LIMITS.changePollMs, () => {
-      const version = this.#look()
-      if (version !== this.#seen) this.#tell()
-      this.#seen = version
+      this.#hear()
       if (this.#listeners.size > 0) this.#poll()
     })
+  }
+
+  /** Our own touch is heard here too; the version changes with the commits of others alone. */
+  #hear(): void {
+    const version = this.#look()
+    if (version !== this.#seen) this.#tell()
+    this.#seen = version
   }
 
   /** A database that cannot be asked now (closing, a sick disk) is asked again next time; a timer has no caller to tell. */
@@ -91,7 +97,7 @@ export class Wake {
     }
   }
 
-  #tell(): void {
-    for (const listener of this.#listeners) listener()
+  #tell(topics?: ReadonlySet<string>): void {
+    for (const listener of this.#listeners) listener(topics)
   }
 }

@@ -1,0 +1,214 @@
+import { parseDuration } from '../base/duration.ts'
+import { HoldfastError } from '../base/errors.ts'
+import { newRunId } from '../base/ids.ts'
+import type { RunId } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
+import { callAll, callHere, callOne, openCalls, waitingCalls } from '../runs/call.ts'
+import { cancelRun } from '../runs/cancel.ts'
+import type { CallPlace, Called, ClaimedCall, NewCall as StoredCall } from '../runs/call.ts'
+import type { Outcome } from '../runs/finish.ts'
+import { endedRuns } from '../runs/run.ts'
+import type { RunEnd } from '../runs/run.ts'
+import type { Runtime } from '../runtime.ts'
+import { Lookout } from '../store/lookout.ts'
+import { asJson } from '../workers/judge-step.ts'
+import type { Worker } from '../workers/worker.ts'
+
+export interface NewCall {
+  /** The function's name. */
+  readonly function: string
+  /** What it gets, as JSON. */
+  readonly input?: unknown
+  /** The same key is the same call: a program that was killed calls again, and gets the result of the first. */
+  readonly key?: string
+  readonly priority?: number
+  /** How long it may be at work, as `30s`; then it is told to stop, and fails. Waiting for a person does not count. */
+  readonly timeout?: string
+}
+
+export interface Call {
+  readonly runId: string
+  /** What the function returned. Rejects when the run did not succeed; waits while it waits for a person. */
+  result(): Promise<unknown>
+  /** Resolves when the request is on disk: from then on it ends as cancelled. What has happened stays so. */
+  cancel(reason?: string): Promise<void>
+}
+
+interface Waiter {
+  readonly resolve: (value: unknown) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Calls functions, and hears of their ends: of those here at once, of the others when their end is on disk. */
+export class CallDesk {
+  readonly #runtime: Runtime
+  readonly #opened = new Map<string, Promise<unknown>>()
+  readonly #waiters = new Map<RunId, Waiter[]>()
+  /** The last ends that were heard of, for whoever asks a moment later. */
+  readonly #ended = new Map<RunId, Outcome>()
+  #room = 0
+  /** Waiters that were not looked for since the last commit. */
+  #unlooked = 0
+  #here: Worker['calls'] | undefined
+  #lookout: Lookout | undefined
+  #stopCounting = () => {}
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime
+  }
+
+  async call(call: NewCall): Promise<Call> {
+    const [stored] = await this.#prepared([call])
+    const place = this.#here?.reserve(call.function)
+    if (place === undefined) return this.#handle(await this.#runtime.store.apply(callOne, stored!))
+    return this.#callHere(stored!, place)
+  }
+
+  async #callHere(stored: StoredCall, place: CallPlace): Promise<Call> {
+    let claimed: ClaimedCall | undefined
+    try {
+      const called = await this.#runtime.store.apply(callHere, stored, place)
+      if (called.kind !== 'claimed') return this.#handle(called)
+      claimed = called.call
+      return this.#callOf(stored.id)
+    } finally {
+      this.#here?.fill(claimed)
+    }
+  }
+
+  /** From now on what is called here can be carried out here at once. */
+  workHere(here: Worker['calls']): void {
+    this.#here = here
+  }
+
+  async callAll(calls: readonly NewCall[]): Promise<Call[]> {
+    const stored = await this.#prepared(calls)
+    const commits: Promise<Called[]>[] = []
+    for (let next = 0; next < stored.length; next += LIMITS.callsTogether)
+      commits.push(this.#runtime.store.apply(callAll, stored.slice(next, next + LIMITS.callsTogether)))
+    return (await Promise.all(commits)).flat().map((called) => this.#handle(called))
+  }
+
+  close(): void {
+    void this.#lookout?.stop()
+    this.#stopCounting()
+    const error = new HoldfastError('runtime/closed', 'the runtime was closed before the call had ended', {
+      remedy: 'open it again and call with the same key: the call goes on, and its result is kept',
+    })
+    for (const waiters of this.#waiters.values()) for (const { reject } of waiters) reject(error)
+    this.#waiters.clear()
+  }
+
+  async #prepared(calls: readonly NewCall[]): Promise<StoredCall[]> {
+    const { random } = this.#runtime
+    for (const { function: name } of calls) {
+      if (!this.#opened.has(name)) this.#opened.set(name, this.#runtime.store.apply(openCalls, name))
+      const opened = this.#opened.get(name)
+      if (opened !== undefined) await opened
+    }
+    await this.#takeRoom(calls.length)
+    return calls.map(({ function: agent, input = null, key, priority, timeout }) => ({
+      id: newRunId(random),
+      agent,
+      input: inputOf(agent, input),
+      ...(timeout === undefined ? {} : { timeoutMs: parseDuration(timeout) }),
+      ...(key === undefined ? {} : { key }),
+      ...(priority === undefined ? {} : { priority }),
+    }))
+  }
+
+  /** Counting what waits costs as much as there is of it: so it is done once for many, and the limit is about so much. */
+  async #takeRoom(calls: number): Promise<void> {
+    const { store, backlog } = this.#runtime
+    if (this.#room < calls) {
+      const { count } = await store.read(waitingCalls, backlog)
+      this.#room = Math.floor((backlog - count) / 2)
+      if (backlog - count < calls)
+        throw new HoldfastError('capacity/backlog-full', `${count} calls are waiting already`, {
+          remedy: 'wait until some have ended, or raise capacity.backlog',
+        })
+    }
+    this.#room -= calls
+  }
+
+  #handle(called: Called): Call {
+    if (called.kind === 'conflict')
+      throw new HoldfastError('usage/key', `the key belongs to run ${called.runId}, which has another input`, {
+        remedy: 'use a key of its own for each call',
+      })
+    return this.#callOf(called.runId)
+  }
+
+  #callOf(runId: RunId): Call {
+    const cancel = async (reason?: string) => {
+      const why = reason === undefined ? {} : { reason }
+      await this.#runtime.store.apply(cancelRun, runId, { by: 'its caller', ...why })
+    }
+    return { runId, result: () => this.#result(runId), cancel }
+  }
+
+  #result(runId: RunId): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const known = this.#ended.get(runId)
+      if (known !== undefined) return answer({ resolve, reject }, runId, known)
+      const waiters = this.#waiters.get(runId)
+      if (waiters === undefined) this.#waiters.set(runId, [{ resolve, reject }])
+      else waiters.push({ resolve, reject })
+      this.#unlooked += 1
+      this.#lookout ??= this.#listen()
+      this.#lookout.soon()
+    })
+  }
+
+  /** A call ended here, and its end is on disk. */
+  hear(runId: RunId, outcome: Outcome): void {
+    const waiters = this.#waiters.get(runId)
+    if (waiters === undefined) return this.#remember(runId, outcome)
+    this.#waiters.delete(runId)
+    for (const waiter of waiters) answer(waiter, runId, outcome)
+  }
+
+  #remember(runId: RunId, outcome: Outcome): void {
+    this.#ended.set(runId, outcome)
+    if (this.#ended.size > LIMITS.callsTogether) this.#ended.delete(this.#ended.keys().next().value!)
+  }
+
+  /** Somebody else may carry it out: then its end is found in the store. */
+  #listen(): Lookout {
+    const { store, clock } = this.#runtime
+    this.#stopCounting = store.onChange(() => (this.#unlooked = this.#waiters.size))
+    return new Lookout({ store, clock, everyMs: LIMITS.callLookMs, look: () => this.#look().catch(() => {}) }).listen()
+  }
+
+  async #look(): Promise<void> {
+    if (this.#waiters.size === 0) return
+    const some = [...this.#waiters].slice(0, LIMITS.callsTogether)
+    this.#unlooked -= some.length
+    // To the end of the row: some may wait for a person, and the others are not to wait behind them.
+    for (const [id, waiters] of some) if (this.#waiters.delete(id)) this.#waiters.set(id, waiters)
+    const ids = some.map(([id]) => id)
+    for (const run of await this.#runtime.store.read(endedRuns, ids)) this.hear(run.id, outcomeOf(run))
+    if (this.#unlooked > 0) this.#lookout?.soon()
+  }
+}
+
+function inputOf(agent: string, input: unknown): string {
+  const kept = asJson(input)
+  if (kept.kind === 'json' && kept.text !== null) return kept.text
+  const trouble = kept.kind === 'json' ? 'it is nothing' : kept.trouble
+  throw new HoldfastError('usage/input', `${agent} cannot be called with this input: ${trouble}`, {
+    remedy: 'pass plain data: strings, numbers, lists and objects of them',
+  })
+}
+
+function outcomeOf({ state, code, error, result }: RunEnd): Outcome {
+  if (state === 'succeeded') return { state, result }
+  return state === 'cancelled' ? { state } : { state, code: code ?? 'internal', error: error ?? '' }
+}
+
+function answer({ resolve, reject }: Waiter, runId: RunId, outcome: Outcome): void {
+  if (outcome.state === 'succeeded') return resolve(outcome.result)
+  const why = outcome.state === 'failed' ? `failed: ${outcome.error}` : 'was cancelled'
+  const code = outcome.state === 'failed' ? `run/${outcome.code}` : 'run/cancelled'
+  reject(new HoldfastError(code, `run ${runId} ${why}`, { remedy: `holdfast runs show ${runId} has its steps` }))
+}

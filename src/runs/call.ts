@@ -1,0 +1,355 @@
+import { digestOf } from '../base/canonical-json.ts'
+import type { AttemptId, RunId, ThreadId, WorkerId } from '../base/ids.ts'
+import { record } from '../events/event.ts'
+import { integer, json, row, text } from '../store/row.ts'
+import type { Decoded } from '../store/row.ts'
+import { literals, now, skipLocked, sql } from '../store/sql.ts'
+import { GIVEN, all, first, jointly, one, run, single, together } from '../store/transition.ts'
+import type { Joint, Query, Transition } from '../store/transition.ts'
+import { openThread } from '../threads/thread.ts'
+import type { AttemptRef } from './attempt.ts'
+import { fullAgents, isLimited, releaseSlots, takeSlots } from './capacity.ts'
+import type { CapacityLimits } from './capacity.ts'
+import type { AgentRequest } from './run.ts'
+import type { StepsRef } from './step.ts'
+
+/**
+ * A call: a run that was given its input, and needs no message. Those of one function share a thread and run side by side.
+ * It is a run like any other, claimed by fence and lease, cancelled, taken over, ended once; what makes it light is that
+ * nobody else's work hangs on it.
+ */
+export interface NewCall {
+  readonly id: RunId
+  readonly agent: string
+  /** As JSON. */
+  readonly input: string
+  /** Calls with the same key are the same run. */
+  readonly key?: string
+  readonly priority?: number
+  readonly timeoutMs?: number
+  /** A schedule leads to it, and waits for what becomes of it. */
+  readonly scheduled?: boolean
+}
+
+const AGENT: AgentRequest = { kind: 'agent' }
+const REQUEST = JSON.stringify(AGENT)
+
+/** Nearly always the same few words. */
+function requestOf({ scheduled, timeoutMs }: NewCall): string {
+  if (scheduled !== true && timeoutMs === undefined) return REQUEST
+  const request: AgentRequest = {
+    ...AGENT,
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(scheduled === true ? { scheduled } : {}),
+  }
+  return JSON.stringify(request)
+}
+
+/** What whoever carries calls out listens for. */
+export const CALL_QUEUED = 'call.queued'
+
+/** The thread of a function's calls. */
+export const threadOfCalls = (agent: string) => `calls:${agent}` as ThreadId
+
+const calledRow = row({ id: text<RunId>(), requestDigest: text() })
+
+export type Called =
+  | { readonly kind: 'called'; readonly runId: RunId }
+  /** The key is known, and so is its run. */
+  | { readonly kind: 'existing'; readonly runId: RunId }
+  /** The key belongs to another input. */
+  | { readonly kind: 'conflict'; readonly runId: RunId }
+
+export function* openCalls(agent: string): Transition<void> {
+  yield* openThread(threadOfCalls(agent), agent, null)
+}
+
+/** Stores calls to be carried out, whose function's thread is open. */
+export function* callAll(calls: readonly NewCall[]): Transition<Called[]> {
+  const stored = yield* together(calls.map((call) => insertCall(call)))
+  const called: Called[] = []
+  for (const [index, call] of calls.entries()) called.push(yield* calledAs(call, stored[index]))
+  return called
+}
+
+/** The same for one, by itself: whoever shares its commit shares its statements. */
+export function* callOne(call: NewCall): Transition<Called> {
+  return yield* calledAs(call, yield* insertCall(call))
+}
+
+function* calledAs(call: NewCall, stored: object | undefined): Transition<Called> {
+  if (stored === undefined) return yield* knownCall(call)
+  const { id: runId, agent, priority = 0 } = call
+  yield* record({ type: 'run.queued', threadId: threadOfCalls(agent), runId, data: { agent, priority } }, CALL_QUEUED)
+  return { kind: 'called', runId }
+}
+
+/** What two calls with one key must agree on; without a key nobody asks. */
+const digestOfCall = ({ key, agent, input }: NewCall) => (key === undefined ? '' : digestOf({ agent, input }))
+
+/** Who carries a call out from the moment in which it is stored. */
+export interface CallPlace {
+  readonly workerId: WorkerId
+  readonly leaseMs: number
+  readonly attemptId: AttemptId
+}
+
+export type CalledHere = { readonly kind: 'claimed'; readonly call: ClaimedCall } | Exclude<Called, { kind: 'called' }>
+
+/** Stores a call and claims it in the same commit: whoever calls has a free place for it, and nothing waits before it. */
+export function* callHere(call: NewCall, { workerId, leaseMs, attemptId }: CallPlace): Transition<CalledHere> {
+  const { id, agent, input, priority = 0 } = call
+  const threadId = threadOfCalls(agent)
+  const request = JSON.parse(requestOf(call)) as AgentRequest
+  const claimed = { seq: 0, id, threadId, agent, request, input, fence: 1, attempt: 1, attemptId, workedMs: 0 }
+  const [stored] = yield* together([insertCall(call, 'running'), insertCallAttempt(claimed, workerId, leaseMs)])
+  if (stored === undefined) return yield* knownCall(call)
+  yield* record({ type: 'run.queued', threadId, runId: id, data: { agent, priority } }, 'call.started')
+  yield* record({ type: 'run.started', threadId, runId: id, data: { attempt: 1, fence: 1, workerId } }, 'call.started')
+  return { kind: 'claimed', call: { ...claimed, seq: stored.seq } }
+}
+
+function* knownCall(call: NewCall): Transition<Exclude<Called, { kind: 'called' }>> {
+  const { id, key = '' } = call
+  const known = yield* one(
+    calledRow,
+    sql`select id, request_digest from runs where id = ${id} or submit_key = ${key} limit 1`,
+  )
+  return { kind: known.requestDigest === digestOfCall(call) ? 'existing' : 'conflict', runId: known.id }
+}
+
+const storedRow = row({ seq: integer })
+
+function insertCall(
+  call: NewCall,
+  state: 'queued' | 'running' = 'queued',
+): Query<{ readonly seq: number } | undefined> {
+  const { id, agent, input, priority = 0 } = call
+  const key = call.key ?? null
+  const digest = digestOfCall(call)
+  const request = requestOf(call)
+  const statement = first(
+    storedRow,
+    state === 'queued'
+      ? sql`insert into runs (id, thread_id, agent, state, priority, request, request_digest, submit_key, kind, input, created_at)
+          values (${id}, ${threadOfCalls(agent)}, ${agent}, 'queued', ${priority}, ${request}, ${digest}, ${key}, 'agent',
+            ${input}, ${now}) on conflict do nothing returning seq, id`
+      : sql`insert into runs (id, thread_id, agent, state, priority, request, request_digest, submit_key, kind, input, created_at,
+            fence, attempt, started_at)
+          values (${id}, ${threadOfCalls(agent)}, ${agent}, 'running', ${priority}, ${request}, ${digest}, ${key}, 'agent',
+            ${input}, ${now}, 1, 1, ${now}) on conflict do nothing returning seq, id`,
+  )
+  const values = [id, threadOfCalls(agent), agent, priority, request, digest, key, input]
+  return jointly(statement, state === 'queued' ? MANY_CALLS : MANY_CALLS_HERE, values)
+}
+
+const MANY_CALLS: Joint = {
+  columns: [
+    ['id', 'text'],
+    ['thread_id', 'text'],
+    ['agent', 'text'],
+    ['priority', 'bigint'],
+    ['request', 'text'],
+    ['request_digest', 'text'],
+    ['submit_key', 'text'],
+    ['input', 'text'],
+  ],
+  key: ['id'],
+  many: sql`insert into runs (id, thread_id, agent, state, priority, request, request_digest, submit_key, kind, input, created_at)
+    select id, thread_id, agent, 'queued', priority, request, request_digest, submit_key, 'agent', input, ${now}
+    from ${GIVEN} order by place on conflict do nothing returning seq, id`,
+}
+
+const MANY_CALLS_HERE: Joint = {
+  columns: MANY_CALLS.columns,
+  key: ['id'],
+  many: sql`insert into runs (id, thread_id, agent, state, priority, request, request_digest, submit_key, kind, input, created_at,
+      fence, attempt, started_at)
+    select id, thread_id, agent, 'running', priority, request, request_digest, submit_key, 'agent', input, ${now}, 1, 1, ${now}
+    from ${GIVEN} order by place on conflict do nothing returning seq, id`,
+}
+
+/** How many calls may wait is looked at now and then, not at each: counting them reads as many. */
+export const waitingCalls = single((most: number) =>
+  one(
+    countRow,
+    sql`select count(*) as count from (select 1 from runs where state = 'queued' and input is not null limit ${most}) as waiting`,
+  ),
+)
+const countRow = row({ count: integer })
+
+export interface CallClaimant {
+  readonly workerId: WorkerId
+  readonly leaseMs: number
+  readonly agents: readonly string[]
+  /** One for each call that there is a place for. */
+  readonly attempts: readonly AttemptId[]
+  readonly limits?: CapacityLimits
+}
+
+const claimedRow = row({
+  seq: integer,
+  id: text<RunId>(),
+  threadId: text<ThreadId>(),
+  agent: text(),
+  request: json<AgentRequest>(),
+  input: text(),
+  fence: integer,
+  attempt: integer,
+  /** Of the time that it may take. */
+  workedMs: integer,
+})
+export type ClaimedCall = Decoded<typeof claimedRow> & {
+  readonly attemptId: AttemptId
+  /** The capacity that it holds. */
+  readonly slots?: readonly string[]
+  /** It was to be cancelled when its worker was lost. */
+  readonly cancelled?: boolean
+}
+
+export const refOfCall = ({ attemptId: id, id: runId, seq: runSeq, fence }: ClaimedCall): StepsRef => ({
+  id,
+  runId,
+  runSeq,
+  fence,
+})
+
+/** Takes as many calls as there are places, in one commit: by priority, then first in, first out. */
+export function* claimCalls({ workerId, leaseMs, agents, attempts, limits }: CallClaimant): Transition<ClaimedCall[]> {
+  const free = agents.filter((agent) => !isLimited(limits, agent))
+  const calls = free.length === 0 ? [] : yield* takeCalls(free, attempts)
+  if (free.length < agents.length) yield* takeLimited(calls, agents, attempts, limits)
+  yield* together(calls.map((call) => insertCallAttempt(call, workerId, leaseMs)))
+  for (const call of calls) {
+    const { id: runId, attempt: number, fence } = call
+    yield* record(
+      { type: 'run.started', threadId: call.threadId, runId, data: { attempt: number, fence, workerId } },
+      'call.started',
+    )
+  }
+  return calls
+}
+
+/** Of functions with a limit of their own, or under one for all: one after the other, each with its slots. */
+function* takeLimited(
+  calls: ClaimedCall[],
+  agents: readonly string[],
+  attempts: readonly AttemptId[],
+  limits: CapacityLimits = {},
+): Transition<void> {
+  const full = yield* fullAgents(limits)
+  const passedOver = new Set(full.total ? agents : full.agents)
+  while (calls.length < attempts.length) {
+    const left = agents.filter((agent) => isLimited(limits, agent) && !passedOver.has(agent))
+    const agent = left.length === 0 ? undefined : (yield* nextOf(left))?.agent
+    if (agent === undefined) return
+    const slots = yield* takeSlots(agent, limits)
+    const [taken] = slots === undefined ? [] : yield* takeCalls([agent], attempts.slice(calls.length, calls.length + 1))
+    if (slots !== undefined && taken === undefined) yield* releaseSlots(slots)
+    if (slots === undefined || taken === undefined) passedOver.add(agent)
+    else calls.push({ ...taken, slots })
+  }
+}
+
+const agentRow = row({ agent: text() })
+
+const nextOf = (agents: readonly string[]) =>
+  first(
+    agentRow,
+    sql`select agent from runs where state = 'queued' and input is not null and agent in (${literals(agents)})
+      and (expires_at is null or expires_at > ${now}) order by priority desc, seq limit 1`,
+  )
+
+function* takeCalls(agents: readonly string[], attempts: readonly AttemptId[]): Transition<ClaimedCall[]> {
+  const claimed = yield* all(
+    claimedRow,
+    sql`update runs set state = 'running', fence = fence + 1, attempt = attempt + 1, started_at = coalesce(started_at, ${now}),
+        expires_at = null
+      where seq in (select seq from runs where state = 'queued' and input is not null
+          -- As a value, or the index of agents would be taken, which has all that ever ran.
+          and case when agent in (${literals(agents)}) then 1 else 0 end = 1
+          and (expires_at is null or expires_at > ${now})
+        order by priority desc, seq limit ${attempts.length} ${skipLocked})
+      returning seq, id, thread_id, agent, request, input, fence, attempt, ${now} - started_at - parked_ms as worked_ms`,
+  )
+  return claimed.map((call, index) => ({ ...call, attemptId: attempts[index]! }))
+}
+
+function insertCallAttempt(call: ClaimedCall, workerId: WorkerId, leaseMs: number): Query<number> {
+  const { attemptId: id, id: runId, attempt: number, fence, slots = [] } = call
+  const held = JSON.stringify(slots)
+  // No process carries the mark of a call: its worker's own is the one.
+  const statement =
+    run(sql`insert into attempts (id, run_id, number, fence, worker_id, mark, slots, claimed_at, lease_until)
+      select ${id}, id, ${number}, fence, ${workerId}, ${id}, ${held}, ${now}, ${now} + ${leaseMs} from runs
+      where id = ${runId} and fence = ${fence} and state = 'running' on conflict do nothing`)
+  return jointly(statement, MANY_ATTEMPTS, [id, runId, number, fence, workerId, leaseMs, held])
+}
+
+const MANY_ATTEMPTS: Joint = {
+  columns: [
+    ['id', 'text'],
+    ['run_id', 'text'],
+    ['number', 'bigint'],
+    ['fence', 'bigint'],
+    ['worker_id', 'text'],
+    ['lease_ms', 'bigint'],
+    ['slots', 'text'],
+  ],
+  key: ['id'],
+  many: sql`insert into attempts (id, run_id, number, fence, worker_id, mark, slots, claimed_at, lease_until)
+    select given.id, given.run_id, given.number, given.fence, given.worker_id, given.id, given.slots, ${now}, ${now} + given.lease_ms
+    from ${GIVEN} join runs on runs.id = given.run_id and runs.fence = given.fence and runs.state = 'running'
+    on conflict do nothing returning id`,
+}
+
+export const endCall = (
+  { runId, fence }: AttemptRef,
+  state: 'succeeded' | 'failed' | 'cancelled',
+  code: string | null,
+  error: string | null,
+  result: string | null,
+): Query<number> => {
+  const cancelled = state === 'cancelled' ? 1 : 0
+  const statement = run(
+    sql`update runs set state = ${state}, ended_at = ${now}, code = ${code}, error = ${error}, result = ${result}
+      where id = ${runId} and fence = ${fence} and state = 'running'
+        and (case when cancel_requested_at is null then 0 else 1 end) = ${cancelled}`,
+  )
+  return jointly(statement, MANY_ENDS, [runId, fence, state, code, error, result, cancelled])
+}
+
+const MANY_ENDS: Joint = {
+  columns: [
+    ['id', 'text'],
+    ['fence', 'bigint'],
+    ['state', 'text'],
+    ['code', 'text'],
+    ['error', 'text'],
+    ['result', 'text'],
+    ['cancelled', 'bigint'],
+  ],
+  key: ['id'],
+  many: sql`update runs set state = given.state, ended_at = ${now}, code = given.code, error = given.error, result = given.result
+    from ${GIVEN} where runs.id = given.id and runs.fence = given.fence and runs.state = 'running'
+      and (case when runs.cancel_requested_at is null then 0 else 1 end) = given.cancelled
+    returning runs.id`,
+}
+
+/** It holds no slots. */
+export function endCallAttempt(id: AttemptId, outcome: string): Query<number> {
+  const statement = run(
+    sql`update attempts set ended_at = ${now}, outcome = ${outcome} where id = ${id} and ended_at is null`,
+  )
+  return jointly(statement, MANY_ATTEMPT_ENDS, [id, outcome])
+}
+
+const MANY_ATTEMPT_ENDS: Joint = {
+  columns: [
+    ['id', 'text'],
+    ['outcome', 'text'],
+  ],
+  key: ['id'],
+  many: sql`update attempts set ended_at = ${now}, outcome = given.outcome from ${GIVEN}
+    where attempts.id = given.id and attempts.ended_at is null returning attempts.id`,
+}

@@ -1,0 +1,222 @@
+import { settleLate, settleListed } from '../actions/step-doubt.ts'
+import type { ActionId, RunId } from '../base/ids.ts'
+import { record } from '../events/event.ts'
+import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
+import type { Decoded } from '../store/row.ts'
+import { now, sql } from '../store/sql.ts'
+import { GIVEN, all, jointly, one, run, single, together } from '../store/transition.ts'
+import type { Joint, Query, Transition } from '../store/transition.ts'
+import type { AttemptRef } from './attempt.ts'
+import { findRun } from './run.ts'
+
+/**
+ * One recorded thing that a function did, known by its name in the run. A write has its intent on disk before it happens;
+ * `failed` means that it certainly did not happen, and what was cut off is `in_doubt` until evidence or a person settles it.
+ * A read has only its outcome, and happens again if that was not recorded.
+ */
+export const STEP_MOVES = {
+  started: ['done', 'failed', 'in_doubt'],
+  in_doubt: ['done', 'failed', 'started'],
+  done: [],
+  failed: [],
+} as const satisfies Record<string, readonly string[]>
+export type StepState = keyof typeof STEP_MOVES
+export const STEP_STATES = Object.keys(STEP_MOVES) as StepState[]
+
+export const stepRow = row({
+  name: text(),
+  effect: oneOf(['read', 'write']),
+  state: oneOf(STEP_STATES),
+  tries: integer,
+  result: nullable(json<unknown>()),
+  error: nullable(text()),
+  /** On what evidence; null: what the step itself came to. */
+  settledBy: nullable(text()),
+  /** It is or was in doubt: then it is an action too. */
+  actionId: nullable(text<ActionId>()),
+  startedAt: integer,
+  settledAt: nullable(integer),
+})
+export type Step = Decoded<typeof stepRow>
+
+/** In the order in which they began. */
+export const stepsOf = single((runId: RunId) =>
+  all(
+    stepRow,
+    sql`select s.* from steps s join runs r on r.seq = s.run_seq where r.id = ${runId} order by s.started_at, s.name`,
+  ),
+)
+
+/** The attempt that takes the steps, and its run's number. */
+export type StepsRef = AttemptRef & { readonly runSeq: number }
+
+export interface StepOutcome {
+  readonly name: string
+  readonly effect: 'read' | 'write'
+  /** Of the try whose outcome it is. */
+  readonly tries: number
+  readonly state: 'done' | 'failed' | 'in_doubt'
+  /** As JSON. */
+  readonly result: string | null
+  readonly error: string | null
+  readonly by: string | null
+  /** It was in doubt before, and so it is an action too. */
+  readonly listed?: boolean
+}
+
+export type Advanced =
+  | { readonly kind: 'recorded' }
+  | { readonly kind: 'refused'; readonly why: 'cancel-requested' | 'superseded' }
+
+const RECORDED: Advanced = { kind: 'recorded' }
+
+/**
+ * What the last steps of a run came to, and with it the intent of the next one: one commit between two steps. Nothing
+ * begins but by the run's current attempt, and nothing after a cancel; what a step has done is a fact all the same.
+ */
+export function* advanceRun(ref: StepsRef, outcomes: readonly StepOutcome[], next?: string): Transition<Advanced> {
+  const [last] = outcomes
+  // The usual case, a step after a step, in one round trip.
+  if (outcomes.length === 1 && last !== undefined && next !== undefined && !isListed(last)) {
+    const [settled, begun] = yield* together([settling(ref, last), beginStep(ref, next)])
+    if (settled === 1) yield* tell(ref, last)
+    else yield* settleLate(ref, last)
+    return yield* answerFor(ref, begun)
+  }
+  for (const outcome of outcomes) yield* settleStep(ref, outcome)
+  return next === undefined ? RECORDED : yield* answerFor(ref, yield* beginStep(ref, next))
+}
+
+function* answerFor(ref: StepsRef, begun: number): Transition<Advanced> {
+  if (begun === 1) return RECORDED
+  const why = yield* whyNot(ref)
+  return why === undefined ? RECORDED : { kind: 'refused', why }
+}
+
+export type Restarted = { readonly kind: 'restarted' } | Extract<Advanced, { kind: 'refused' }> | Settled
+
+/** Who had begun it said meanwhile what became of it. */
+export interface Settled {
+  readonly kind: 'settled'
+  readonly step: Step
+}
+
+/** Once more, by the same key: a write that is known not to have happened, or whose receiver knows the key. */
+export function* restartStep(ref: StepsRef, { name, tries }: Pick<Step, 'name' | 'tries'>): Transition<Restarted> {
+  const restarted = yield* run(sql`update steps set tries = tries + 1
+    where run_seq = ${ref.runSeq} and name = ${name} and state = 'started' and tries = ${tries}
+      and exists (select 1 from runs where seq = ${ref.runSeq} and fence = ${ref.fence} and state = 'running'
+        and cancel_requested_at is null)`)
+  if (restarted === 1) {
+    yield* run(sql`update actions set tries = tries + 1 where state = 'started' and tries = ${tries}
+      and id = (select action_id from steps where run_seq = ${ref.runSeq} and name = ${name})`)
+    return { kind: 'restarted' }
+  }
+  const why = yield* whyNot(ref)
+  if (why !== undefined) return { kind: 'refused', why }
+  const step = yield* one(stepRow, sql`select * from steps where run_seq = ${ref.runSeq} and name = ${name}`)
+  // The same again, by a commit whose answer was lost.
+  return step.state === 'started' && step.tries === tries + 1 ? { kind: 'restarted' } : { kind: 'settled', step }
+}
+
+/** Undefined: nothing is in the way. Then what was asked for is there already, by a commit whose answer was lost. */
+function* whyNot({ runId, fence }: AttemptRef): Transition<'cancel-requested' | 'superseded' | undefined> {
+  const found = yield* findRun.single(runId)
+  if (found?.fence !== fence || found.state !== 'running') return 'superseded'
+  return found.cancelRequestedAt === null ? undefined : 'cancel-requested'
+}
+
+/** What nobody knows is listed for people. */
+const isListed = ({ state, listed }: StepOutcome) => state === 'in_doubt' || listed === true
+
+export function* settleStep(ref: StepsRef, outcome: StepOutcome): Transition<void> {
+  const settled = isListed(outcome) ? yield* settleListed(ref, outcome) : (yield* settling(ref, outcome)) === 1
+  if (settled) yield* tell(ref, outcome)
+  else yield* settleLate(ref, outcome)
+}
+
+const settling = (ref: StepsRef, outcome: StepOutcome): Query<number> =>
+  outcome.effect === 'read' ? keepRead(ref, outcome) : settleWrite(ref, outcome)
+
+function* tell({ runId }: StepsRef, { name, state, error }: StepOutcome): Transition<void> {
+  const data = error === null ? { step: name, state } : { step: name, state, error }
+  yield* record({ type: 'step.recorded', runId, data })
+}
+
+/** Guarded by the step's own try, not by the run's state. */
+function settleWrite({ runSeq }: StepsRef, { name, tries, state, result, error, by }: StepOutcome): Query<number> {
+  const statement = run(
+    sql`update steps set state = ${state}, result = ${result}, error = ${error}, settled_by = ${by}, settled_at = ${now}
+      where run_seq = ${runSeq} and name = ${name} and tries = ${tries} and state = 'started'`,
+  )
+  return jointly(statement, MANY_SETTLED, [runSeq, name, tries, state, result, error, by])
+}
+
+const MANY_SETTLED: Joint = {
+  columns: [
+    ['run_seq', 'bigint'],
+    ['name', 'text'],
+    ['tries', 'bigint'],
+    ['state', 'text'],
+    ['result', 'text'],
+    ['error', 'text'],
+    ['settled_by', 'text'],
+  ],
+  key: ['run_seq', 'name'],
+  many: sql`update steps set state = given.state, result = given.result, error = given.error, settled_by = given.settled_by,
+      settled_at = ${now}
+    from ${GIVEN} where steps.run_seq = given.run_seq and steps.name = given.name and steps.tries = given.tries
+      and steps.state = 'started' returning steps.run_seq, steps.name`,
+}
+
+/** The first that is recorded counts. */
+function keepRead({ runSeq, fence }: StepsRef, { name, state, result, error, by }: StepOutcome): Query<number> {
+  const statement = run(
+    sql`insert into steps (run_seq, name, effect, state, tries, result, error, settled_by, started_at, settled_at)
+      select seq, ${name}, 'read', ${state}, 1, ${result}, ${error}, ${by}, ${now}, ${now} from runs
+      where seq = ${runSeq} and fence = ${fence} and state = 'running' on conflict do nothing`,
+  )
+  return jointly(statement, MANY_READS, [runSeq, fence, name, state, result, error, by])
+}
+
+const MANY_READS: Joint = {
+  columns: [
+    ['run_seq', 'bigint'],
+    ['fence', 'bigint'],
+    ['name', 'text'],
+    ['state', 'text'],
+    ['result', 'text'],
+    ['error', 'text'],
+    ['settled_by', 'text'],
+  ],
+  key: ['run_seq', 'name'],
+  many: sql`insert into steps (run_seq, name, effect, state, tries, result, error, settled_by, started_at, settled_at)
+    select given.run_seq, given.name, 'read', given.state, 1, given.result, given.error, given.settled_by, ${now}, ${now}
+    from ${GIVEN} join runs on runs.seq = given.run_seq and runs.fence = given.fence and runs.state = 'running'
+    on conflict do nothing returning run_seq, name`,
+}
+
+/** The intent of a write. */
+function beginStep({ runSeq, fence }: StepsRef, name: string): Query<number> {
+  const statement = run(
+    sql`insert into steps (run_seq, name, effect, state, tries, started_at)
+      select seq, ${name}, 'write', 'started', 1, ${now} from runs
+      where seq = ${runSeq} and fence = ${fence} and state = 'running' and cancel_requested_at is null
+      on conflict do nothing`,
+  )
+  return jointly(statement, MANY_BEGUN, [runSeq, fence, name])
+}
+
+const MANY_BEGUN: Joint = {
+  columns: [
+    ['run_seq', 'bigint'],
+    ['fence', 'bigint'],
+    ['name', 'text'],
+  ],
+  key: ['run_seq', 'name'],
+  many: sql`insert into steps (run_seq, name, effect, state, tries, started_at)
+    select given.run_seq, given.name, 'write', 'started', 1, ${now}
+    from ${GIVEN} join runs on runs.seq = given.run_seq and runs.fence = given.fence and runs.state = 'running'
+      and runs.cancel_requested_at is null
+    on conflict do nothing returning run_seq, name`,
+}
