@@ -27,7 +27,8 @@ function describeAction(action: ActionView): string {
   const { tool, input, error, result } = action
   const became = whatBecame(action)
   const detail = error ?? (result === undefined ? '' : JSON.stringify(result))
-  const call = `${visibleLine(tool)} ${brief(JSON.stringify(input), MOST_OF_INPUT)}`
+  const given = input === null ? '' : ` ${brief(JSON.stringify(input), MOST_OF_INPUT)}`
+  const call = `${visibleLine(tool)}${given}`
   return `  · ${call}: ${visibleLine(became)}${detail === '' ? '' : ` (${brief(detail)})`}`
 }
 

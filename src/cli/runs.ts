@@ -99,8 +99,10 @@ async function list({ api, output, clock }: Operator, { state, thread, limit }: 
 /** What was asked for, in one line. */
 export const commandLine = (run: RunView) => visible(asked(run)).replaceAll('\n', ' ').slice(0, 60)
 
-const asked = ({ request, agent }: RunView) =>
-  request.kind === 'command' ? request.argv.join(' ') : `a turn of ${agent}`
+const asked = ({ request, agent, threadId }: RunView) => {
+  if (request.kind === 'command') return request.argv.join(' ')
+  return threadId === `calls:${agent}` ? `a call of ${agent}` : `a turn of ${agent}`
+}
 
 const stateOf = (run: RunView) => {
   if (!isTerminal(run.state) && run.cancelRequestedAt !== undefined) return `${run.state} (cancelling)`

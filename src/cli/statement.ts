@@ -53,7 +53,7 @@ function describeEffect(effect: StatementView['effects'][number]): string {
   const { actionId, tool, input, signature, state, allowedBy, approvalId, allowedAt, settledBy } = effect
   const { givenUp, error, startedAt = '', settledAt } = effect
   const allowed = allowedBy === undefined ? '' : `${allowedBy.by} (${allowedBy.via})`
-  return `${visible(tool)} ${jsonText(input)}\n${facts([
+  return `${visible(tool)}${given(input)}\n${facts([
     ['  state', STATES[state] ?? state],
     ['  action', actionId],
     ['  signature', signature],
@@ -65,9 +65,12 @@ function describeEffect(effect: StatementView['effects'][number]): string {
   ])}`
 }
 
+/** A step of a function was given nothing. */
+const given = (input: unknown) => (input === null ? '' : ` ${jsonText(input)}`)
+
 function describeWithout({ actionId, tool, input, state, repeatOf, why }: StatementView['withoutEffect'][number]) {
   const how = repeatOf === undefined ? `${state}${why === undefined ? '' : `: ${why}`}` : `answered from ${repeatOf}`
-  return visible(`  ${tool} ${jsonText(input)} (${actionId}): ${how}`).replaceAll('\n', '\\n')
+  return visible(`  ${tool}${given(input)} (${actionId}): ${how}`).replaceAll('\n', '\\n')
 }
 
 const describeChild = ({ runId, agent, state, effects, inDoubt }: StatementView['children'][number]) =>

@@ -6,7 +6,7 @@ import { treeOf, writeCommit } from './commit.ts'
 import type { Git, Sha } from './git.ts'
 import type { Repository } from './repository.ts'
 import { atDesk } from './room.ts'
-import { runGit, askGit } from './run-git.ts'
+import { askGit, failureOf, runGit, tryGit } from './run-git.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { TreePlace } from './tree.ts'
 
@@ -28,7 +28,9 @@ export interface KeepCommits {
 export async function keptCommits(git: Git, repo: Repository, place: TreePlace, options: KeepCommits): Promise<Kept> {
   const { base, snapshot, message, at } = options
   const asked = ['rev-parse', '--verify', '-q', 'HEAD^{commit}']
-  const head = await askGit(git, asked, { gitDir: place.git })
+  const head = await tryGit(git, asked, { gitDir: place.git })
+  // Absent is the folder, not git: the agent has removed it.
+  if (head.code === null && head.cut !== 'absent') throw await failureOf(asked, head, {})
   if (head.code !== 0) return none('its repository cannot be read any more')
   const tip = head.stdout.toString().trim()
   if (tip === base) return none('it made no commit')

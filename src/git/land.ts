@@ -24,7 +24,7 @@ import { shownPath } from './paths.ts'
 import { readRef, setRef } from './refs.ts'
 import { removeFolder, removeGoing } from './remove.ts'
 import type { Repository } from './repository.ts'
-import { runGit, tryGit } from './run-git.ts'
+import { askGit, runGit } from './run-git.ts'
 import { Surprise } from './swap.ts'
 import { isBusyWith, workingTrees, type WorkingTree } from './working-trees.ts'
 
@@ -273,7 +273,7 @@ export async function contains(git: Git, repo: Repository, ref: string, commit: 
 
 async function isIn(git: Git, repo: Repository, commit: Sha, tip: Sha): Promise<boolean> {
   if (commit === tip) return true
-  const end = await tryGit(git, ['merge-base', '--is-ancestor', commit, tip], { gitDir: repo.commonDir })
+  const end = await askGit(git, ['merge-base', '--is-ancestor', commit, tip], { gitDir: repo.commonDir })
   if (end.code === 0 || end.code === 1) return end.code === 0
   throw new HoldfastError('git/failed', `it cannot be told whether ${commit} is in ${tip}: ${end.stderr.trim()}`)
 }

@@ -7,7 +7,7 @@ import { copyIfThere } from './own-index.ts'
 import { asRecords, records, type RawPath } from './paths.ts'
 import type { Repository } from './repository.ts'
 import { atDesk } from './room.ts'
-import { runGit, tryGit, type GitOptions } from './run-git.ts'
+import { askGit, runGit, type GitOptions } from './run-git.ts'
 import { lookAt, type Mark, type There } from './swap.ts'
 
 /** One path that a landing changes. */

@@ -5,7 +5,7 @@ import { HoldfastError } from '../base/errors.ts'
 import type { Git, Sha } from './git.ts'
 import { records } from './paths.ts'
 import { atDesk, makeRoom, readSettings, type Settings } from './room.ts'
-import { runGit, tryGit } from './run-git.ts'
+import { askGit, failureOf, runGit, tryGit } from './run-git.ts'
 
 /** Enough to work with a repository; a row keeps `commonDir` and `top`, `repositoryAt` makes this of them. */
 export interface Repository {

@@ -8,7 +8,7 @@ import { onOwnIndex } from './own-index.ts'
 import { asRecords, isWithin, onDisk, rawPath, records, type RawPath } from './paths.ts'
 import type { Repository } from './repository.ts'
 import { atDesk } from './room.ts'
-import { runGit, tryGit, type GitOptions } from './run-git.ts'
+import { askGit, runGit, tryGit, type GitOptions } from './run-git.ts'
 
 /*
  * What is in a folder, as a tree object. Git looks through the folder with an index of ours; which of what it finds is taken is decided here, path by path,

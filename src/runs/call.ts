@@ -7,7 +7,6 @@ import { literals, now, skipLocked, sql } from '../store/sql.ts'
 import { GIVEN, all, first, jointly, one, run, single, together } from '../store/transition.ts'
 import type { Joint, Query, Transition } from '../store/transition.ts'
 import { openThread } from '../threads/thread.ts'
-import type { AttemptRef } from './attempt.ts'
 import { fullAgents, isLimited, releaseSlots, takeSlots } from './capacity.ts'
 import type { CapacityLimits } from './capacity.ts'
 import type { AgentRequest } from './run.ts'
@@ -301,39 +300,6 @@ const MANY_ATTEMPTS: Joint = {
     select given.id, given.run_id, given.number, given.fence, given.worker_id, given.id, given.slots, ${now}, ${now} + given.lease_ms
     from ${GIVEN} join runs on runs.id = given.run_id and runs.fence = given.fence and runs.state = 'running'
     on conflict do nothing returning id`,
-}
-
-export const endCall = (
-  { runId, fence }: AttemptRef,
-  state: 'succeeded' | 'failed' | 'cancelled',
-  code: string | null,
-  error: string | null,
-  result: string | null,
-): Query<number> => {
-  const cancelled = state === 'cancelled' ? 1 : 0
-  const statement = run(
-    sql`update runs set state = ${state}, ended_at = ${now}, code = ${code}, error = ${error}, result = ${result}
-      where id = ${runId} and fence = ${fence} and state = 'running'
-        and (case when cancel_requested_at is null then 0 else 1 end) = ${cancelled}`,
-  )
-  return jointly(statement, MANY_ENDS, [runId, fence, state, code, error, result, cancelled])
-}
-
-const MANY_ENDS: Joint = {
-  columns: [
-    ['id', 'text'],
-    ['fence', 'bigint'],
-    ['state', 'text'],
-    ['code', 'text'],
-    ['error', 'text'],
-    ['result', 'text'],
-    ['cancelled', 'bigint'],
-  ],
-  key: ['id'],
-  many: sql`update runs set state = given.state, ended_at = ${now}, code = given.code, error = given.error, result = given.result
-    from ${GIVEN} where runs.id = given.id and runs.fence = given.fence and runs.state = 'running'
-      and (case when runs.cancel_requested_at is null then 0 else 1 end) = given.cancelled
-    returning runs.id`,
 }
 
 /** It holds no slots. */

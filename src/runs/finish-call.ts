@@ -4,8 +4,8 @@ import { sql } from '../store/sql.ts'
 import { one, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import type { AttemptRef } from './attempt.ts'
-import { endCall, endCallAttempt } from './call.ts'
-import { finishRun } from './finish.ts'
+import { endCallAttempt } from './call.ts'
+import { finishRun, succeedLight } from './finish.ts'
 import type { Outcome } from './finish.ts'
 import { DECISION, holdRun, parkRun, resumeRun } from './park.ts'
 import type { Parked } from './park.ts'
@@ -43,8 +43,8 @@ export function* finishCall(
   if (!isLight) return yield* finishAsAny(attempt, outcome)
   const { result } = outcome
   const text = result === undefined ? null : JSON.stringify(result)
-  const ended = yield* endCall(attempt, 'succeeded', null, null, text)
-  if (ended !== 1) return yield* finishAsAny(attempt, outcome)
+  const ended = yield* succeedLight(attempt, text)
+  if (ended === undefined) return yield* finishAsAny(attempt, outcome)
   yield* endCallAttempt(attempt.id, 'succeeded')
   const { threadId, agent } = call
   const { runId } = attempt

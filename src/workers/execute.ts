@@ -45,6 +45,8 @@ export interface Executor {
   readonly leaseMs: number
   /** The terminal and environment of a foreground command; absent for detached ones. */
   readonly foreground?: StartOptions & { readonly env: Readonly<Record<string, string>> }
+  /** For a detached command that came without any, as over HTTP: it needs a PATH at least. */
+  readonly variables?: Readonly<Record<string, string>>
   /** The command is under way: from now on it can be told to stop. */
   readonly onCommand: (attempt: AttemptId, command: Stoppable) => void
   readonly warn: (message: string) => void
@@ -132,7 +134,7 @@ async function start(executor: Executor, { claim, cwd }: Place, folder: string):
   if (request.kind !== 'command') throw new Error(`run ${claim.run.id} is not a command`)
   const { foreground } = executor
   const env = {
-    ...variablesFor(foreground?.env ?? request.env ?? {}, cwd),
+    ...variablesFor(foreground?.env ?? request.env ?? executor.variables ?? {}, cwd),
     HOLDFAST_THREAD: claim.run.threadId,
     HOLDFAST_RUN: claim.run.id,
   }

@@ -4,6 +4,7 @@ import { HoldfastError, describeError } from '../base/errors.ts'
 import { newAttemptId, newRunId, newWorkerId } from '../base/ids.ts'
 import type { AttemptId, Randomness, RunId, ThreadId, WorkerId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
+import { harmlessVariables } from '../base/variables.ts'
 import { judgeProcess, processIdentity, thisPlace } from '../processes/identity.ts'
 import { cancelledAttempts, takeoversOf } from '../runs/attempt.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
@@ -374,7 +375,7 @@ export class Worker {
   }
 
   #executor(): Executor {
-    const { store, clock, home, graceMs, leaseMs, foreground, warn, live } = this.#options
+    const { store, clock, home, graceMs, leaseMs, foreground, warn, live, workspaces } = this.#options
     const onCommand = (attempt: AttemptId, command: Stoppable) => {
       const held = this.#held.get(attempt)
       if (held !== undefined) held.command = command
@@ -389,6 +390,7 @@ export class Worker {
       warn,
       onCommand,
       workspaces: this.#workspaces,
+      variables: harmlessVariables(workspaces?.env ?? {}),
       ...(foreground === undefined ? {} : { foreground }),
       ...(live === undefined ? {} : { live }),
     }

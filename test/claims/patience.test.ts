@@ -79,7 +79,8 @@ test('two daemons on one account wait until the same instant, also one that was 
   await place.daemon(2)
   for (const { runId } of runs) expect(await place.ended(runId)).toMatchObject({ state: 'succeeded' })
   const [refusedAt, ...after] = provider.arrivals
-  expect(after).toHaveLength(runs.length)
+  // More, if the machine was slow and the kill came into the middle of a call: that one is made again.
+  expect(after.length).toBeGreaterThanOrEqual(runs.length)
   for (const at of after) expect(at - refusedAt!).toBeGreaterThanOrEqual(6_000 - CLOCK_MS)
   // And then one by one.
   expect(after.at(-1)! - after[0]!).toBeGreaterThanOrEqual(2 * 500 - 4 * CLOCK_MS)

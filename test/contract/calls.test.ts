@@ -12,6 +12,7 @@ import { finishCall, parkCall } from '../../src/runs/finish-call.ts'
 import { finishRun } from '../../src/runs/finish.ts'
 import { heldAttempts, takeOverRun } from '../../src/runs/recover.ts'
 import { advanceRun, stepsOf } from '../../src/runs/step.ts'
+import { readWholeRun, viewWholeRun } from '../../src/runs/view.ts'
 import type { StepOutcome } from '../../src/runs/step.ts'
 import type { Store } from '../../src/store/store.ts'
 import { engines } from '../support/engines.ts'
@@ -125,6 +126,14 @@ describe.each(engines)('calls of functions on $name', (engine) => {
     // Ended is ended: another end changes nothing.
     await Promise.all(calls.map((call) => finish(call, 99)))
     expect((await reread(store, calls[5]!.id)).result).toBe(5)
+    const { actions = [], ...run } = viewWholeRun((await store.read(readWholeRun, calls[5]!.id))!)
+    expect(actions).toMatchObject([
+      { id: `${run.id}/only`, tool: 'only', effect: 'write', state: 'done', result: 'only' },
+    ])
+    expect(actions[0]).toMatchObject({
+      startedAt: expect.any(String) as string,
+      settledAt: expect.any(String) as string,
+    })
     await assertInvariants(store)
   })
 
@@ -159,6 +168,8 @@ describe.each(engines)('calls of functions on $name', (engine) => {
     expect(action).toMatchObject({ runId: call.id, tool: 'pay', state: 'in_doubt', tries: 1, error: 'cut off' })
     expect(await reread(store, call.id)).toMatchObject({ state: 'parked', parkedFor: 'a decision' })
     expect(await states(store, call.id)).toEqual(['pay in_doubt by nobody'])
+    const shown = viewWholeRun((await store.read(readWholeRun, call.id))!).actions ?? []
+    expect(shown).toMatchObject([{ id: action.id, tool: 'pay', effect: 'write', state: 'in_doubt' }])
     const statement = (await store.read(readStatement, call.id))!
     expect(statement.effects.map(({ action: { id } }) => id)).toEqual([action.id])
     await assertInvariants(store)

@@ -228,7 +228,10 @@ async function paused(engine: 'sqlite' | 'postgres') {
       (await watching.doubts.list()).find(({ runState }) => runState === 'parked'),
     )
   const entries = () => (existsSync(ledger) ? readFileSync(ledger, 'utf8').split('\n').filter(Boolean) : [])
-  const doubt = await parked()
+  const doubt = await Promise.race([
+    parked(),
+    second.ended.then(({ stdout }) => Promise.reject(new Error(`it was done again: ${stdout}`))),
+  ])
   return { first, second, watching, doubt, parked, entries, proceed: () => writeFileSync(gate, '') }
 }
 

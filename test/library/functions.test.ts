@@ -76,6 +76,21 @@ describe('a function', () => {
       .poll(async () => (await runtime.schedules.occurrences('bell')).at(0)?.state, { timeout: 10_000 })
       .toBe('succeeded')
   })
+
+  test('that failed after a write is not tried again by its schedule [schedule/every-firing-accounted]', async () => {
+    let paid = 0
+    const payer = defineFunction('payer', async (run) => {
+      await run.step('pay', () => (paid += 1))
+      throw new Error('no paper for the receipt')
+    })
+    const { runtime } = await open(payer)
+    await runtime.schedules.add({ name: 'payday', in: '10ms', function: 'payer' })
+    const last = async () => (await runtime.schedules.occurrences('payday'))[0]
+    await expect
+      .poll(async () => (await last())?.runId !== undefined && (await last())?.state, { timeout: 10_000 })
+      .toBe('failed')
+    expect(paid).toBe(1)
+  })
 })
 
 /** Kills a program in the middle of a step, starts it again, and says what it did. */

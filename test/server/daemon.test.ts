@@ -56,6 +56,20 @@ test('a reader goes on with Last-Event-ID at the next daemon, whether the last o
   expect(read.length).toBeGreaterThan(20)
 })
 
+test('a command that is scheduled over HTTP without variables finds its programs', async () => {
+  const place = new Installation()
+  const { url, token } = await demoDaemon(place, quickDemo())
+  const command = ['sh', '-c', 'command -v ls > found']
+  const added = await post(`${url}/api/v1/schedules`, { name: 'look', in: '100ms', command, cwd: place.home }, token)
+  expect(added.status).toBe(201)
+  const runId = await until('it has fired', async () => {
+    const [fired] = await place.json<{ runId?: string }[]>(['schedule', 'occurrences', 'look'])
+    return fired?.runId
+  })
+  await place.reaches(runId, 'succeeded')
+  expect(readFileSync(join(place.home, 'found'), 'utf8')).toContain('/ls')
+})
+
 test('the token is made once and for its owner only; where the daemon is stands beside it until it ends', async () => {
   const place = new Installation()
   const first = await demoDaemon(place)

@@ -41,11 +41,16 @@ async function play({ url, home, env, point: at, nth }: DoomedScene, arrived: ()
 }
 
 const scenes = JSON.parse(process.argv[2] ?? '[]') as DoomedScene[]
-let waiting = scenes.length
-const arrived = () => {
-  waiting -= 1
-  if (waiting === 0) process.kill(process.pid, 'SIGKILL')
+const waiting = new Set(scenes)
+/** Longer than that nothing here takes; then whoever waits for the death is told which did not come so far. */
+const DEADLINE_MS = 100_000
+setTimeout(() => {
+  process.stderr.write(`never came to ${[...waiting].map(({ point, nth }) => `${point} (${nth})`).join(', ')}\n`)
+  process.exit(1)
+}, DEADLINE_MS)
+for (const scene of scenes) {
+  void play(scene, () => {
+    waiting.delete(scene)
+    if (waiting.size === 0) process.kill(process.pid, 'SIGKILL')
+  })
 }
-// A process with nothing left to do would end, and whoever waits would never know which scene did not come to its point.
-setInterval(() => {}, 1_000)
-for (const scene of scenes) void play(scene, arrived)

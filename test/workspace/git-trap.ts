@@ -55,8 +55,8 @@ export const KILLS = {
   after: `${REAL} "$@"; kill -9 $$`,
 } as const
 
-/** The process under test dies, and its git command goes on a moment later, as a child of nobody. */
-export const ORPHAN_LATE = 'kill -9 $PPID; sleep 0.7'
+/** The process under test dies, and its git command goes on when there is such a file, as a child of nobody. */
+export const orphanUntil = (gate: string) => `kill -9 $PPID; while [ ! -e ${gate} ]; do sleep 0.05; done`
 
 const whenWritten = (project: string, objects: number, then: string) => `
 (while [ "$(find ${project}/.git/objects -type f | wc -l)" -lt ${objects} ]; do :; done; ${then}) <&- &`

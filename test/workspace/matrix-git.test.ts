@@ -1,15 +1,16 @@
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 
 import { systemClock as clock } from '../../src/base/clock.ts'
 import { isTerminal } from '../../src/runs/run.ts'
 import { findWorkspace } from '../../src/workspace/workspace.ts'
 import { tendRegularly } from '../../src/workers/tend.ts'
 import { processesWith, startProcess, until } from '../support/holdfast.ts'
-import { IN_THE_MIDDLE, KILLS, ORPHAN_LATE, trapGit } from './git-trap.ts'
-import { assertDiscarded, assertLanded, isDeep, oursIn, ranIn, settledBy, takeUp } from './matrix.ts'
+import { IN_THE_MIDDLE, KILLS, orphanUntil, trapGit } from './git-trap.ts'
+import { LONG_MS, assertDiscarded, assertLanded, isDeep, oursIn, ranIn, settledBy, takeUp } from './matrix.ts'
 import { WorkStage } from './work-stage.ts'
 
 const DOOMED = fileURLToPath(new URL('../crash/doomed-workspace.ts', import.meta.url))
@@ -39,6 +40,8 @@ async function killNth(nth: number, how: keyof typeof KILLS, script: string) {
   const settled = await settledBy(worker, stage, id)
   const dead = { stage, id, before }
   await (settled.workspace.state === 'landed' ? assertLanded(dead, settled) : assertDiscarded(dead, settled))
+  stopTending()
+  await worker.stop()
   return { trap, end: settled.workspace.state }
 }
 
@@ -60,6 +63,8 @@ const [OPENING, MOST] = [22, 70]
 const kills: readonly Kill[] = isDeep
   ? Array.from({ length: 2 * MOST }, (_, at) => ({ nth: (at >> 1) + 1, how: at % 2 === 0 ? 'before' : 'after' }))
   : [3, 14, 25, 36, 47].map((nth, at) => ({ nth, how: at % 2 === 0 ? 'after' : 'before' }))
+
+vi.setConfig({ testTimeout: LONG_MS })
 
 describe('a git command of ours that is killed', () => {
   test.each([
@@ -130,11 +135,13 @@ describe('SIGKILL in the middle of a git command', () => {
 
   test('for the daemon, whose git moves the branch a moment after another one has: it lands once [X2]', async () => {
     const isMove = `[ "$1" = update-ref ] && echo "$*" | grep -q refs/heads/main`
-    const dead = await dieInTrap(isMove, () => ORPHAN_LATE, EDIT)
+    const dead = await dieInTrap(isMove, (project) => orphanUntil(`${project}-gate`), EDIT)
     const { stage } = dead
     await assertLanded(dead, await takeUp(dead))
-    // The person goes on meanwhile: the late one finds another value than it expects.
+    // The person has gone on by then: the late one finds another value than it expects.
     const mine = stage.world.commit({ 'mine.txt': 'mine\n' })
+    expect(processesWith(join(stage.world.folder, 'trap')).length).toBeGreaterThan(0)
+    writeFileSync(`${stage.world.project}-gate`, '')
     await until('the late one has ended', () =>
       Promise.resolve(processesWith(join(stage.world.folder, 'trap')).length === 0 || undefined),
     )

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 
 import { GIT_POINTS } from '../../src/git/git.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
@@ -9,7 +9,7 @@ import { WORKSPACE_POINTS } from '../../src/workers/workspace-ports.ts'
 import type { WorkspacePoint } from '../../src/workers/workspace-ports.ts'
 import { engines } from '../support/engines.ts'
 import type { TestEngine } from '../support/engines.ts'
-import { assertDiscarded, assertLanded, eachDeath, isDeep, leaves, ranIn, share } from './matrix.ts'
+import { LONG_MS, assertDiscarded, assertLanded, eachDeath, isDeep, leaves, ranIn, share } from './matrix.ts'
 import type { Dead, Death } from './matrix.ts'
 
 /*
@@ -56,9 +56,11 @@ const SHADOW: readonly WorkspacePoint[] = ['workspace/opened', ...of('snapshot')
 const pointsOn = ({ name }: TestEngine, all: readonly WorkspacePoint[], [every, first]: readonly [number, number]) =>
   isDeep || name === 'sqlite' ? share(all, every, first) : all.slice(-1)
 
+vi.setConfig({ testTimeout: LONG_MS })
+
 describe.each(engines)('a daemon that is killed on $name', (engine) => {
   test('wherever that is, a run that succeeds has run once and landed once [X2] [X4] [workspace/all-or-nothing]', async () => {
-    const points = pointsOn(engine, [...BEFORE_DECISION, ...AFTER_DECISION], [2, 1])
+    const points = pointsOn(engine, [...BEFORE_DECISION, ...AFTER_DECISION], [3, 2])
     const deaths = points.map((point) => ({ point, engine, script: EDIT, more }))
     await eachDeath(deaths, (_, dead, settled) => assertLanded(dead, settled))
   })
@@ -77,7 +79,7 @@ describe.each(engines)('a daemon that is killed on $name', (engine) => {
   })
 
   test('in the middle of a discard: everything is as before, and what was done can be brought back [X1] [X4]', async () => {
-    const points = pointsOn(engine, DISCARD, [2, 0])
+    const points = pointsOn(engine, DISCARD, [2, 1])
     const deaths = points.map((point) => ({ point, engine, script: `${EDIT}; exit 3` }))
     await eachDeath(deaths, async (_, dead, settled) => {
       await assertDiscarded(dead, settled)
@@ -114,10 +116,17 @@ interface Doing extends Death {
   readonly kept: (dead: Dead) => void
 }
 
-/** Each changes what the work is about, and something else. */
-const DOINGS: readonly Pick<Doing, 'title' | 'meanwhile' | 'kept'>[] = [
+interface Meanwhile extends Pick<Doing, 'title' | 'meanwhile' | 'kept'> {
+  /** A branch that moved before the decision is put on top of; afterwards the expected old value stands against it. */
+  readonly undecided: Doing['becomes']
+  readonly decided: Doing['becomes']
+}
+
+const DOINGS: readonly Meanwhile[] = [
   {
     title: 'commits something else',
+    undecided: 'landed',
+    decided: 'ready',
     meanwhile: ({ stage }) => stage.world.commit({ 'mine.txt': 'mine\n' }, 'mine'),
     kept: ({ stage: { world } }) => {
       expect(world.user(['log', '--format=%s', 'main'])).toContain('mine')
@@ -126,11 +135,15 @@ const DOINGS: readonly Pick<Doing, 'title' | 'meanwhile' | 'kept'>[] = [
   },
   {
     title: 'edits a file of the work',
+    undecided: 'ready',
+    decided: 'ready',
     meanwhile: ({ stage }) => stage.world.write({ 'a.txt': 'mine\n' }),
     kept: ({ stage: { world } }) => expect([world.read('a.txt'), world.status()]).toEqual(['mine\n', 'M a.txt']),
   },
   {
     title: 'stages an edit',
+    undecided: 'ready',
+    decided: 'ready',
     meanwhile: ({ stage: { world } }) => {
       world.write({ 'c.txt': 'mine\n' })
       world.user(['add', 'c.txt'])
@@ -139,11 +152,15 @@ const DOINGS: readonly Pick<Doing, 'title' | 'meanwhile' | 'kept'>[] = [
   },
   {
     title: 'makes a file where a new one belongs',
+    undecided: 'ready',
+    decided: 'ready',
     meanwhile: ({ stage }) => stage.world.write({ 'new.txt': 'mine\n' }),
     kept: ({ stage: { world } }) => expect([world.read('new.txt'), world.status()]).toEqual(['mine\n', '?? new.txt']),
   },
   {
     title: 'switches to another branch and commits there',
+    undecided: 'landed',
+    decided: 'landed',
     meanwhile: ({ stage: { world } }) => {
       world.user(['switch', '-qc', 'other'])
       world.commit({ 'a.txt': 'other\n' }, 'other')
@@ -155,22 +172,21 @@ const DOINGS: readonly Pick<Doing, 'title' | 'meanwhile' | 'kept'>[] = [
   },
   {
     title: 'rewrites the branch',
+    undecided: 'landed',
+    decided: 'ready',
     meanwhile: ({ stage: { world } }) => world.user(['commit', '-q', '--amend', '--allow-empty', '-m', 'amended']),
     kept: ({ stage: { world } }) => expect(world.user(['log', '--format=%s', 'main'])).toMatch(/amended$/),
   },
 ]
-/** With a branch that moved before the decision it is put on top of it; afterwards the expected old value stands against it. */
-const becomes = (title: string, point: WorkspacePoint): Doing['becomes'] => {
-  if (/^switches/.test(title)) return 'landed'
-  if (/^edits|^stages|^makes/.test(title)) return 'ready'
-  return BEFORE_DECISION.includes(point) ? 'landed' : 'ready'
-}
-
 describe('a person who, after the daemon was killed and before the next one,', () => {
   test('commits, edits, stages, switches or rewrites loses nothing of it, and the work lands or waits [X3]', async () => {
     const moments: readonly WorkspacePoint[] = ['workspace/prepared', 'workspace/check-ended', 'workspace/ended']
     const all = moments.flatMap((point) =>
-      DOINGS.map((doing) => ({ ...doing, point, becomes: becomes(doing.title, point) })),
+      DOINGS.map((each) => ({
+        ...each,
+        point,
+        becomes: BEFORE_DECISION.includes(point) ? each.undecided : each.decided,
+      })),
     )
     const deaths = share(all, 2).map((each): Doing => ({ ...each, script: EDIT, more }))
     await eachDeath(deaths, async ({ title, becomes: state, kept, point }, dead, { run, workspace }) => {

@@ -103,7 +103,16 @@ describe('eight transactions on one repository', () => {
     expect(stage.world.user(['rev-list', '--count', 'main'])).toBe('9')
     expect(stage.world.user(['ls-files', 'made']).split('\n')).toHaveLength(8)
     expect(stage.world.status()).toBe('')
-    expect(readFileSync(join(stage.world.folder, 'ran'), 'utf8').trim().split('\n').toSorted()).toEqual([...'01234567'])
+    expect(readFileSync(join(stage.world.folder, 'ran'), 'utf8').trim().split('\n').toSorted()).toEqual([
+      '0',
+      '1',
+      '2',
+      '3',
+      '4',
+      '5',
+      '6',
+      '7',
+    ])
     // A daemon that ends sweeps no more: that is the next one's.
     await (await stage.worker()).start()
     await leaves(stage, [], ids[0]!)

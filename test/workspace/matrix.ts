@@ -18,6 +18,8 @@ import { WorkStage } from './work-stage.ts'
 const DOOMED = fileURLToPath(new URL('./doomed-scenes.ts', import.meta.url))
 
 export const isDeep = process.env['HOLDFAST_DEEP'] !== undefined
+/** All points and all kills take their time. */
+export const LONG_MS = isDeep ? 1_500_000 : 120_000
 
 /** Every nth of them; the deep run takes all. */
 export const share = <T>(all: readonly T[], every: number, first = 0): readonly T[] =>

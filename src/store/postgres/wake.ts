@@ -24,6 +24,7 @@ export class Wake {
   readonly #listeners = new Set<ChangeListener>()
   #announcing = false
   #ear: Client | undefined
+  #connecting = false
   #hearing = false
   #checkedAt = 0
   #stopLooking: (() => void) | undefined
@@ -80,9 +81,11 @@ export class Wake {
   /** Called again whenever the connection breaks; what was missed meanwhile is found by looking. */
   async #hear(): Promise<void> {
     const { connect, channel } = this.#ports
-    if (connect === undefined || this.#ear !== undefined) return
+    // One that is slow to connect is waited for: a second one beside it would be forgotten, and keep the process alive.
+    if (connect === undefined || this.#ear !== undefined || this.#connecting) return
+    this.#connecting = true
     try {
-      const ear = await connect()
+      const ear = await connect().finally(() => (this.#connecting = false))
       if (this.#listeners.size === 0 || this.#closed) return await ear.end()
       this.#ear = ear
       // What this process has committed it has been told of already.
