@@ -30,8 +30,18 @@ function parseAnew(file: SourceFile): Node {
 const isNode = (value: unknown): value is Node =>
   typeof value === 'object' && value !== null && typeof (value as Node).type === 'string'
 
+/** Half a million nodes are asked for theirs, so it makes nothing but the answer. */
 export function childrenOf(node: Node): Node[] {
-  return Object.values(node).flatMap((value) => (Array.isArray(value) ? value : [value]).filter(isNode))
+  const children: Node[] = []
+  for (const field in node) {
+    const value = node[field]
+    if (!Array.isArray(value)) {
+      if (isNode(value)) children.push(value)
+      continue
+    }
+    for (const each of value) if (isNode(each)) children.push(each)
+  }
+  return children
 }
 
 /** Visits a node and all below it, parents first, with the way down to it; `false` leaves out what is below. */
@@ -46,10 +56,21 @@ export function walk(node: Node, visit: (node: Node, above: readonly Node[]) => 
   step(node)
 }
 
-export function allNodes(root: Node, type: string): Node[] {
-  const found: Node[] = []
+/** The nodes of a tree by their type: several checkers ask for several types each. */
+const byType = new WeakMap<Node, ReadonlyMap<string, readonly Node[]>>()
+
+export function allNodes(root: Node, type: string): readonly Node[] {
+  const known = byType.get(root) ?? sorted(root)
+  byType.set(root, known)
+  return known.get(type) ?? []
+}
+
+function sorted(root: Node): ReadonlyMap<string, readonly Node[]> {
+  const found = new Map<string, Node[]>()
   walk(root, (node) => {
-    if (node.type === type) found.push(node)
+    const same = found.get(node.type)
+    if (same === undefined) found.set(node.type, [node])
+    else same.push(node)
   })
   return found
 }
