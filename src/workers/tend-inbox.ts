@@ -24,6 +24,8 @@ export async function doEach(jobs: readonly Job[], warn: (message: string) => vo
     try {
       await work()
     } catch (error) {
+      // The process is on its way out: whoever comes next does it, and there is nothing to tell.
+      if ((error as { code?: string }).code === 'store/closed') continue
       const why = describeError(error)
       failed.set(why, [...(failed.get(why) ?? []), what])
     }
