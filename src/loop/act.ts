@@ -173,12 +173,15 @@ async function recoverAction(
   if (left?.kind === 'never-started' || action.effect === 'read') return again(ports, attempt, action, signal)
   const doubt = left?.error ?? 'its worker died while it was under way'
   if (tool.idempotent) return again(ports, attempt, action, signal, doubt)
+  // Whoever could still do it is ended first: before that, "not done" is not an answer but a moment, a person's too.
+  const rival = await ports.whoCouldStill?.(action.runId)
   const found = await asked(tool, action.input, context)
   if (found.kind === 'done') return settle(ports, action, found, 'its probe')
   // Not done so far; where it cannot be seen, it may be under way, and still be done.
-  if (found.kind === 'failed' && isSeen) return again(ports, attempt, action, signal)
+  if (found.kind === 'failed' && isSeen && rival === undefined) return again(ports, attempt, action, signal)
   const said = found.kind === 'unknown' ? found.said : '; its probe says that it is not done, but it may be under way'
-  return settle(ports, action, { kind: 'in-doubt', error: `${doubt}${said}` }, 'nobody')
+  const still = rival === undefined ? '' : `; ${rival}`
+  return settle(ports, action, { kind: 'in-doubt', error: `${doubt}${said}${still}` }, 'nobody')
 }
 
 /** `said`: what a person who has to decide is told of it. */
