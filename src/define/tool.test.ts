@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 
 import type { ActionId, RunId, ThreadId } from '../base/ids.ts'
-import type { ToolContext } from '../loop/ports.ts'
+import type { ToolContext, ToolOutcome } from '../loop/ports.ts'
 import { processIdentity } from '../processes/identity.ts'
 import { temporaryFolder } from '../../test/support/engines.ts'
 import { FakeClock } from '../testing/fake-clock.ts'
@@ -45,6 +45,24 @@ class Try {
 }
 
 const never = () => new Promise<never>(() => {})
+
+/** Its outcome to come, once it is at work. */
+async function atWork(
+  attempt: Try,
+  definition: typeof read | typeof write,
+  run: Run,
+): Promise<() => Promise<ToolOutcome>> {
+  const begun = Promise.withResolvers<void>()
+  const working = (input: unknown, signal: AbortSignal) => {
+    begun.resolve()
+    return run(input, signal)
+  }
+  const outcome = attempt.perform(defineTool({ ...definition, run: working }))
+  await begun.promise
+  return () => outcome
+}
+
+type Run = (input: unknown, signal: AbortSignal) => unknown
 
 test('a run that does not take the signal cannot be defined', () => {
   // A function of one argument is what the types refuse, and what plain JavaScript could still write.
@@ -220,18 +238,18 @@ test('its time limit is a signal too, and what stops at it says how long it had'
   const attempt = new Try()
   const run = (_input: unknown, signal: AbortSignal) =>
     new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
-  const outcome = attempt.perform(defineTool({ ...write, run }))
+  const outcome = await atWork(attempt, write, run)
   attempt.clock.advance(10_000)
-  expect(await outcome).toEqual({ kind: 'in-doubt', error: 'timed out after 10s' })
+  expect(await outcome()).toEqual({ kind: 'in-doubt', error: 'timed out after 10s' })
 })
 
 test('one that finishes after it was told to stop is done', async () => {
   const attempt = new Try()
   const run = (_input: unknown, signal: AbortSignal) =>
     new Promise((resolve) => signal.addEventListener('abort', () => resolve('just in time')))
-  const outcome = attempt.perform(defineTool({ ...write, run }))
+  const outcome = await atWork(attempt, write, run)
   attempt.stop.abort('cancelled')
-  expect(await outcome).toEqual({ kind: 'done', result: 'just in time' })
+  expect(await outcome()).toEqual({ kind: 'done', result: 'just in time' })
 })
 
 test('one that was told to stop before it began has not begun', async () => {
@@ -251,10 +269,10 @@ test('one that ignores its signal is left behind after a grace: a write in doubt
     [read, 'failed'],
   ] as const) {
     const attempt = new Try()
-    const outcome = attempt.perform(defineTool({ ...definition, run: ignoring }))
+    const outcome = await atWork(attempt, definition, ignoring)
     attempt.stop.abort('cancelled')
     attempt.clock.advance(5_000)
-    expect(await outcome).toEqual({ kind, error: 'cancelled; it was told to stop and does not' })
+    expect(await outcome()).toEqual({ kind, error: 'cancelled; it was told to stop and does not' })
     expect(attempt.warnings).toEqual([expect.stringContaining('ignores its signal')])
   }
 })

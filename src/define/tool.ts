@@ -8,7 +8,6 @@ import { TOOL_LIMITS } from '../tools/limits.ts'
 import { TOOL } from './defined-tool.ts'
 import type { DefinedTool } from './defined-tool.ts'
 import { checkInput, comparableInput, describeInput } from './input.ts'
-import { askProbe, performWork } from './perform.ts'
 import type { FunctionPorts, ProbeAnswer, Work } from './perform.ts'
 
 export type { DefinedTool }
@@ -90,12 +89,17 @@ export function defineTool<
     const asking = probe === undefined ? undefined : { ...plain, probe: probe as Work }
     return {
       ...parts,
-      perform: (given, context) => performWork(asking ?? plain, given, context),
-      ...(asking === undefined ? {} : { probe: (given, context) => askProbe(asking, given, context) }),
+      perform: async (given, context) => (await performing()).performWork(asking ?? plain, given, context),
+      ...(asking === undefined
+        ? {}
+        : { probe: async (given, context) => (await performing()).askProbe(asking, given, context) }),
     }
   }
   return Object.freeze({ name, [TOOL]: open })
 }
+
+/** Loaded when something is to be done: who defines tools may only want to look. */
+const performing = () => import('./perform.ts')
 
 function checkDefinition(name: string, description: string, effect: string, run: unknown): void {
   const problem = toolNameProblem(name)

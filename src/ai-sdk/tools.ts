@@ -1,0 +1,181 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+
+import { asSchema } from 'ai'
+import type { Tool as SdkTool, ToolExecutionOptions } from 'ai'
+
+import { parseDuration } from '../base/duration.ts'
+import { HoldfastError } from '../base/errors.ts'
+import type { OwnCall, OwnLoop, ProgramSays } from '../define/own-loop.ts'
+import { askProbe, performWork } from '../define/perform.ts'
+import type { FunctionTool, ProbeAnswer } from '../define/perform.ts'
+import type { Tool } from '../loop/ports.ts'
+import { TOOL_LIMITS } from '../tools/limits.ts'
+import { loopOf, wantingOf } from './run.ts'
+import type { ToolSpec, WantedCall } from './run.ts'
+
+/** How a tool counts; what `defineTool` says of one of ours. */
+export interface ToolAction {
+  /** `write` (the default): its intent is on disk before it happens, and it happens once. `read`: it may happen again. */
+  readonly effect?: 'read' | 'write'
+  /** It honours `idempotencyKey()` itself, so that after a crash it may be used again. */
+  readonly idempotent?: boolean
+  /** The arguments that make two calls the same action; all of them by default. */
+  readonly identity?: readonly string[]
+  /** `once` (the default for writes): an identical call in a run gets the first one's result. */
+  readonly repeat?: 'once' | 'each'
+  /** As `10s`; 30 minutes by default. */
+  readonly timeout?: string
+  /** Asks the world whether the action happened. */
+  readonly probe?: (input: never, call: ProbeCall) => ProbeAnswer | PromiseLike<ProbeAnswer>
+}
+
+export interface ProbeCall {
+  readonly key: string
+  readonly signal: AbortSignal
+}
+
+export type AnyTools = Readonly<Record<string, SdkTool>>
+
+/** A call of a tool, as the AI SDK makes it. */
+export interface SdkCall {
+  readonly toolCallId: string
+  readonly toolName: string
+  readonly input: unknown
+}
+
+export interface ToolsOptions {
+  readonly run: object | undefined
+  readonly tools: AnyTools
+  readonly actions: Readonly<Record<string, ToolAction | 'read' | 'write' | undefined>>
+  readonly doubt: 'park' | 'tell'
+  /** What the program itself says of a call. */
+  readonly says: (call: SdkCall, options: object) => Promise<ProgramSays | undefined>
+}
+
+const keys = new AsyncLocalStorage<string>()
+
+/** In a tool: the key of this call, the same for every try of it. */
+export function idempotencyKey(): string {
+  const key = keys.getStore()
+  if (key !== undefined) return key
+  throw new HoldfastError('usage/ai-sdk', 'there is no idempotency key here', {
+    remedy: 'ask for it in the execute of a tool that durable() wrapped',
+  })
+}
+
+/** Those that the AI SDK carries out here; others have their own way of being carried out. */
+export const isOurs = (tool: SdkTool | undefined): tool is Executable =>
+  typeof tool?.execute === 'function' && tool.type !== 'provider'
+
+type Executable = SdkTool & { execute: (input: unknown, options: Options) => unknown }
+type Options = ToolExecutionOptions<unknown>
+
+/** The same tools, and each of their calls goes through the ledger. */
+export function durableTools(options: ToolsOptions): AnyTools {
+  const wrapped = Object.entries(options.tools).map(([name, tool]) => {
+    if (!isOurs(tool)) return [name, tool]
+    const { needsApproval: _, ...rest } = tool
+    const execute = async (input: unknown, call: Options) => {
+      const loop = await loopOf(options.run)
+      return loop.perform(ownCall(options, loop, { toolCallId: call.toolCallId, toolName: name, input }, call))
+    }
+    return [name, { ...rest, execute }]
+  })
+  return Object.fromEntries(wrapped) as AnyTools
+}
+
+export function ownCall(options: ToolsOptions, loop: OwnLoop, call: SdkCall, given: object): OwnCall {
+  const { step, specs } = wantingOf(loop, call.toolCallId)
+  const { toolCallId: callId, toolName, input } = call
+  return {
+    callId,
+    step,
+    tool: asTool(options, loop, call, { spec: specs.get(toolName), options: given as Options }),
+    input: asJson(input),
+    doubt: options.doubt,
+    said: () => options.says(call, given),
+  }
+}
+
+/** Only JSON survives a crash; the tool itself gets what its schema made of it. */
+const asJson = (input: unknown): unknown => JSON.parse(JSON.stringify(input ?? null))
+
+interface Given {
+  readonly spec: ToolSpec | undefined
+  readonly options: Options
+}
+
+/** One call of it: the tool as the ledger knows tools. */
+function asTool(
+  given: ToolsOptions,
+  loop: OwnLoop,
+  { toolName: name, input }: SdkCall,
+  { spec, options }: Given,
+): Tool {
+  const own = given.actions[name] ?? {}
+  const action = typeof own === 'string' ? { effect: own } : own
+  const { effect = 'write', identity, idempotent = false, timeout, probe } = action
+  const tool = given.tools[name] as Executable
+  const work: FunctionTool = {
+    name,
+    effect,
+    input: { jsonSchema: {} },
+    ports: { warn: loop.warn },
+    run: (_given, signal, { key }) => keys.run(key, () => lastOf(tool.execute(input, withSignal(options, signal)))),
+    ...(probe === undefined
+      ? {}
+      : { probe: (_given: unknown, signal: AbortSignal, { key }) => probe(input as never, { key, signal }) }),
+  }
+  const asking = work.probe === undefined ? undefined : { ...work, probe: work.probe }
+  return {
+    name,
+    effect,
+    description: spec?.description ?? '',
+    inputSchema: spec?.inputSchema ?? {},
+    repeat: action.repeat ?? (effect === 'write' ? 'once' : 'each'),
+    timeoutMs: timeout === undefined ? TOOL_LIMITS.backstopMs : parseDuration(timeout),
+    idempotent,
+    identity: (known) => picked(known, identity),
+    // The AI SDK has checked it.
+    validate: (known) => ({ input: known }),
+    perform: (known, context) => performWork(work, known, context),
+    ...(asking === undefined ? {} : { probe: (known, context) => askProbe(asking, known, context) }),
+  }
+}
+
+const withSignal = (options: Options, signal: AbortSignal): Options => ({
+  ...options,
+  abortSignal: options.abortSignal === undefined ? signal : AbortSignal.any([options.abortSignal, signal]),
+})
+
+/** A tool may tell of its progress: the last that it says is its result. */
+async function lastOf(result: unknown): Promise<unknown> {
+  const said = await result
+  if (typeof said !== 'object' || said === null || !(Symbol.asyncIterator in said)) return said
+  let last: unknown
+  for await (const each of said as AsyncIterable<unknown>) last = each
+  return last
+}
+
+function picked(input: unknown, names: readonly string[] | undefined): unknown {
+  if (names === undefined || typeof input !== 'object' || input === null) return input
+  return Object.fromEntries(Object.entries(input).filter(([name]) => names.includes(name)))
+}
+
+/** Another call of the same reply, as the AI SDK will make it; undefined where it will not. */
+export async function readCall(
+  tools: AnyTools,
+  { toolCallId, toolName, input }: WantedCall,
+): Promise<SdkCall | undefined> {
+  const tool = Object.hasOwn(tools, toolName) ? tools[toolName] : undefined
+  if (!isOurs(tool)) return undefined
+  try {
+    const given: unknown = input.trim() === '' ? {} : JSON.parse(input)
+    const checked = await asSchema(tool.inputSchema).validate?.(given)
+    if (checked === undefined) return { toolCallId, toolName, input: given }
+    return checked.success ? { toolCallId, toolName, input: checked.value } : undefined
+  } catch {
+    // Its arguments are no JSON: the model will be told so.
+    return undefined
+  }
+}
