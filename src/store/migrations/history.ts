@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto'
-
 import { HoldfastError } from '../../base/errors.ts'
 import { integer, row, text } from '../row.ts'
 import type { Decoded } from '../row.ts'
@@ -28,7 +26,11 @@ export function pendingMigrations(
 }
 
 export function checksumOf(migration: Migration, dialect: Dialect): string {
-  return createHash('sha256').update(migration.statements(dialect).join(';\n')).digest('hex')
+  return process
+    .getBuiltinModule('node:crypto')
+    .createHash('sha256')
+    .update(migration.statements(dialect).join(';\n'))
+    .digest('hex')
 }
 
 function refuseForeign(done: AppliedMigration, migrations: readonly Migration[], dialect: Dialect): void {

@@ -9,6 +9,7 @@ import { control } from './0008-control.ts'
 import { workspaces } from './0009-workspaces.ts'
 import { calls } from './0010-calls.ts'
 import { agentSessions } from './0011-agent-sessions.ts'
+import { retention } from './0012-retention.ts'
 import type { Migration } from './migration.ts'
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -23,4 +24,5 @@ export const MIGRATIONS: readonly Migration[] = [
   workspaces,
   calls,
   agentSessions,
+  retention,
 ]
