@@ -48,7 +48,7 @@ export function make({ onPg }) {
       return new DatabaseSync(`${home()}/holdfast.db`, { readOnly: true, timeout: 5000 })
     },
   }
-  const unfinishedSql = `select count(*) n from runs where state in ('queued', 'running', 'parked')`
+  const unfinishedSql = `select count(*) n from ${onPg ? 'holdfast.runs' : 'runs'} where state in ('queued', 'running', 'parked')`
   return {
     title: onPg ? 'Holdfast (PostgreSQL)' : 'Holdfast (SQLite)',
     service: onPg ? 'postgres' : 'none',

@@ -1,17 +1,19 @@
 /** One worker: stores its schedules, fires them as they come due, and prints how late it was. */
-import { DatabaseSync } from 'node:sqlite'
-
 import { systemClock as clock } from '../../src/base/clock.ts'
 import { newScheduleId, newThreadId, newWorkerId, systemRandomness as random } from '../../src/base/ids.ts'
 import { registerWorker } from '../../src/runs/worker.ts'
 import { addSchedule } from '../../src/schedule/edit.ts'
 import { DEFAULT_OPTIONS } from '../../src/schedule/schedule.ts'
-import { openSqliteStore } from '../../src/store/sqlite/store.ts'
+import { integer, row, text } from '../../src/store/row.ts'
+import { sql } from '../../src/store/sql.ts'
+import { all, single } from '../../src/store/transition.ts'
 import { openThread } from '../../src/threads/thread.ts'
 import { Scheduler } from '../../src/workers/scheduler.ts'
+import { openProduct } from '../product.ts'
 
-const [path = '', firings = '2000', seconds = '10'] = process.argv.slice(2)
-const store = await openSqliteStore({ path })
+const [home = '', url = '', firings = '2000', seconds = '10'] = process.argv.slice(2)
+const runtime = await openProduct(home, url === '' ? undefined : url)
+const { store } = runtime
 const identity = { host: 'bench', boot: '', pidNamespace: '', pid: process.pid, startTime: 0 }
 await store.apply(registerWorker, {
   id: newWorkerId(random),
@@ -50,17 +52,16 @@ const commitMs = performance.now() - started
 await new Promise((resolve) => setTimeout(resolve, Number(seconds) * 1_000 + 1_000))
 const used = process.cpuUsage(before)
 await scheduler.stop()
-await store.close()
-
-const database = new DatabaseSync(path)
+const firedRow = row({ id: text(), late: integer })
+const fired = single(() =>
+  all(firedRow, sql`select schedule_id as id, fired_at - due_at as late from occurrences where fired_at is not null`),
+)
 const mine = new Set<string>(ids)
-const rows = database
-  .prepare('select schedule_id as id, fired_at - due_at as late from occurrences where fired_at is not null')
-  .all()
-const late = rows
-  .filter(({ id }) => mine.has(String(id)))
-  .map((row) => Number(row['late']))
+const late = (await store.read(fired))
+  .filter(({ id }) => mine.has(id))
+  .map((each) => each.late)
   .toSorted((a, b) => a - b)
+await runtime.close()
 const at = (share: number) => late[Math.min(Math.floor(late.length * share), late.length - 1)] ?? -1
 const result = {
   fired: late.length,

@@ -1,46 +1,5 @@
-import { randomBytes } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+/** What it costs to look for secrets in text on its way into the database and out of it: node bench/secrets/run.ts */
+import { runAlone } from '../alone.ts'
+import { bench } from './bench.ts'
 
-import { keyPlace } from '../../src/secrets/key.ts'
-import { KnownSecrets } from '../../src/secrets/known.ts'
-import { Secrets } from '../../src/secrets/secrets.ts'
-
-/* What it costs to look for secrets in text on its way into the database and out of it: node bench/secrets/run.ts */
-
-const home = mkdtempSync(join(tmpdir(), 'holdfast-bench-'))
-const known = Array.from({ length: 20 }, (_, index) => [`K${index}`, { value: randomBytes(24).toString('base64url') }])
-const secrets = new Secrets(keyPlace(home, undefined), new KnownSecrets(Object.fromEntries(known)))
-
-const source = readFileSync(new URL('../../src/cli/hooks.ts', import.meta.url), 'utf8')
-const prose = 'Please look at the latest changes in the repository, and see https://example.org/a/b for more.\n'
-const fill = (text: string, length: number) => text.repeat(Math.ceil(length / text.length)).slice(0, length)
-
-const TEXTS: Readonly<Record<string, string>> = {
-  'an id': 'run_01a1e0ae3100712abb11a909ab6363a4',
-  'a tool call': JSON.stringify({ tool: 'ledger_append', input: { entry: 'x'.repeat(380) } }),
-  '32 KiB of prose': fill(prose, 32 * 1024),
-  '1 MiB of prose': fill(prose, 1024 * 1024),
-  '1 MiB of sources': fill(source, 1024 * 1024),
-  '1 MiB of "sk-"': fill('sk-', 1024 * 1024),
-  '1 MiB of "password="': fill('password=', 1024 * 1024),
-}
-
-function measure(work: (text: string) => string, text: string): number {
-  const rounds = Math.max(3, Math.round(4e6 / text.length))
-  const times = Array.from({ length: 3 }, () => {
-    const began = process.hrtime.bigint()
-    for (let round = 0; round < rounds; round += 1) work(text)
-    return Number(process.hrtime.bigint() - began) / rounds
-  })
-  return Math.min(...times)
-}
-
-for (const [name, text] of Object.entries(TEXTS)) {
-  const [seal, open] = [measure((each) => secrets.seal(each), text), measure((each) => secrets.open(each), text)]
-  const each = (ns: number) =>
-    `${(ns / 1_000).toFixed(2).padStart(10)} µs ${(ns / text.length).toFixed(2).padStart(7)} ns/char`
-  process.stdout.write(`${name.padEnd(24)} seal ${each(seal)}   open ${each(open)}\n`)
-}
-rmSync(home, { recursive: true, force: true })
+await runAlone(bench)

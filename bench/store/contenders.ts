@@ -3,12 +3,11 @@ import { DatabaseSync } from 'node:sqlite'
 
 import pg from 'pg'
 
+import type { Runtime } from '../../src/runtime.ts'
 import { sql } from '../../src/store/sql.ts'
-import { openPostgresStore } from '../../src/store/postgres/store.ts'
-import { openSqliteStore } from '../../src/store/sqlite/store.ts'
-import type { Store } from '../../src/store/store.ts'
 import { run, single } from '../../src/store/transition.ts'
 import type { Transition } from '../../src/store/transition.ts'
+import { openProduct } from '../product.ts'
 
 export interface Contender {
   readonly name: string
@@ -89,27 +88,34 @@ export async function rawPostgres(url: string, name: string, batch: number): Pro
 }
 
 export async function sqliteStore(folder: string, name: string, callers: number, kind: Kind): Promise<Contender> {
-  const path = join(folder, `${name}.db`)
-  const store = await openSqliteStore({ path })
-  const side = new DatabaseSync(path)
+  const home = join(folder, name)
+  const runtime = await openProduct(home)
+  const side = new DatabaseSync(join(home, 'holdfast.db'))
   side.exec(`create table bench ${COLUMNS} strict`)
   side.close()
-  return storeContender(store, name, callers, kind)
+  return storeContender(runtime, name, callers, kind)
 }
 
-export async function postgresStore(url: string, name: string, callers: number, kind: Kind): Promise<Contender> {
+export async function postgresStore(
+  { folder, url }: { readonly folder: string; readonly url: string },
+  name: string,
+  callers: number,
+  kind: Kind,
+): Promise<Contender> {
   const schema = `bench_${name.replaceAll('-', '_')}`
-  const store = await openPostgresStore({ url: `${url}${url.includes('?') ? '&' : '?'}schema=${schema}` })
+  const store = `${url}${url.includes('?') ? '&' : '?'}schema=${schema}`
+  const runtime = await openProduct(join(folder, name), store)
   const side = new pg.Client(url)
   await side.connect()
   await side.query(`create table ${schema}.bench ${COLUMNS}`)
   await side.end()
-  return storeContender(store, name, callers, kind)
+  return storeContender(runtime, name, callers, kind)
 }
 
 type Kind = 'single' | 'transition'
 
-function storeContender(store: Store, name: string, callers: number, kind: Kind): Contender {
+function storeContender(runtime: Runtime, name: string, callers: number, kind: Kind): Contender {
+  const { store } = runtime
   const write = () => (kind === 'single' ? store.apply(insertSingle, nextId()) : store.apply(insertRow, nextId()))
   const caller = async (count: number) => {
     for (let i = 0; i < count; i++) await write()
@@ -120,6 +126,6 @@ function storeContender(store: Store, name: string, callers: number, kind: Kind)
       timed(rows, async () => {
         await Promise.all(Array.from({ length: callers }, () => caller(Math.floor(rows / callers))))
       }),
-    close: () => store.close(),
+    close: () => runtime.close(),
   }
 }

@@ -1,0 +1,97 @@
+/** What was measured: by us (`npm run bench`), and beside the alternatives (`node bench/peers/run.ts`). */
+import type { Row } from '../bench.ts'
+
+export interface Own {
+  readonly date: string
+  readonly commit: string
+  readonly machine: {
+    readonly processor: string
+    readonly cores: number
+    readonly memoryGiB: number
+    readonly kernel: string
+    readonly load: readonly number[]
+  }
+  readonly versions: Readonly<Record<string, string>>
+  readonly settings: Readonly<Record<string, string>>
+  readonly seconds: number
+  readonly benches: readonly {
+    readonly bench: string
+    readonly what: string
+    readonly rows: readonly Row[]
+    readonly error?: string
+  }[]
+}
+
+/** What one peer came to on one workload: numbers by name, or why there are none. */
+export type Result = Readonly<Record<string, number | string | null | undefined>>
+
+export interface Peers {
+  readonly date: string
+  readonly node: string
+  readonly cpus: number
+  readonly cpu: string
+  readonly memGiB: number
+  readonly kernel: string
+  readonly runs: number
+  readonly scale: number
+  readonly params: Readonly<Record<string, Readonly<Record<string, number>>>>
+  readonly services: Readonly<Record<string, { readonly version: string; readonly durability: string }>>
+  readonly peers: Readonly<
+    Record<
+      string,
+      {
+        readonly title: string
+        readonly service: string
+        readonly versions: Readonly<Record<string, string>>
+        readonly durability: string
+        readonly limit: boolean
+      }
+    >
+  >
+  readonly median: Readonly<Record<string, Readonly<Record<string, Result>>>>
+}
+
+export type Kind = 'ours' | 'raw' | 'peer'
+
+export const kindOf = (peers: Peers, id: string): Kind =>
+  id.startsWith('holdfast') ? 'ours' : peers.peers[id]?.limit === true ? 'raw' : 'peer'
+
+/** A number of a peer on a workload; undefined: it has none. */
+export function figure(peers: Peers, id: string, workload: string, name: string): number | undefined {
+  const value = peers.median[id]?.[workload]?.[name]
+  return typeof value === 'number' ? value : undefined
+}
+
+/** They have steps of their own; the others take a chain of jobs for them. */
+const ENGINES = ['dbos', 'restate', 'langgraph-sqlite', 'langgraph-pg', 'workflow-local', 'workflow-pg', 'absurd']
+
+type Choice = (id: string, service: string) => boolean
+export const CHOICES = {
+  all: () => true,
+  'not on Redis': (_, service) => service !== 'redis',
+  'on Redis': (_, service) => service === 'redis',
+  'on PostgreSQL': (_, service) => service === 'postgres',
+  'workflow engine': (id) => ENGINES.includes(id),
+} satisfies Record<string, Choice>
+
+export interface Best {
+  readonly id: string
+  readonly value: number
+}
+
+/** The best of the peers that are chosen; raw limits and we ourselves are none. */
+export function bestPeer(
+  peers: Peers,
+  choice: keyof typeof CHOICES,
+  better: 'high' | 'low',
+  measure: (id: string) => number | undefined,
+): Best | undefined {
+  const chosen: Choice = CHOICES[choice]
+  return Object.entries(peers.peers)
+    .filter(([id, { service }]) => kindOf(peers, id) === 'peer' && chosen(id, service))
+    .flatMap(([id]) => {
+      const value = measure(id)
+      return value === undefined ? [] : [{ id, value }]
+    })
+    .toSorted((a, b) => (better === 'high' ? b.value - a.value : a.value - b.value))[0]
+}

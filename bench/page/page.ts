@@ -1,0 +1,184 @@
+/** The page as markdown. Every number on it comes from the two files of results. */
+import { holds } from '../bench.ts'
+import type { Row } from '../bench.ts'
+import { boundOf, shown, withUnit } from '../table.ts'
+import type { Own, Peers, Result } from './figures.ts'
+import type { Plot } from './charts.ts'
+import { REMARKS } from './remarks.ts'
+import type { Checked } from './targets.ts'
+
+const optional = (value: number | undefined) => (value === undefined ? '' : shown(value))
+
+function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
+  return [line(heads), line(heads.map(() => '---')), ...rows.map(line)].join('\n')
+}
+
+const verdict = (met: boolean | undefined) => (met === undefined ? 'not measured' : met ? 'met' : '**missed**')
+
+const targetTable = (checked: readonly Checked[]) =>
+  table(
+    ['', 'store', 'what', 'measured', 'beside', 'ratio', 'target', ''],
+    checked.map(({ workload, engine, what, measured, unit, beside, ratio, target, met }) => [
+      workload,
+      engine,
+      what,
+      measured === undefined ? 'none' : withUnit(measured, unit),
+      beside === undefined ? '' : `${beside.id}: ${shown(beside.value)}`,
+      optional(ratio),
+      target,
+      verdict(met),
+    ]),
+  )
+
+/** What was measured, with its unit and what it is beside. */
+function found({ measured, unit, beside, ratio }: Checked): string {
+  const value = withUnit(measured ?? Number.NaN, unit)
+  return beside === undefined ? value : `${value}, ${shown(ratio ?? Number.NaN)} times ${beside.id}`
+}
+
+/** One paragraph for each figure that misses a target, however many it misses. */
+function missed(checked: readonly Checked[]): string {
+  const rows = checked.filter(({ met }) => met !== true)
+  if (rows.length === 0) return 'Every target of the table is met.'
+  const groups = Object.groupBy(rows, ({ workload, engine, what }) => `${workload}, ${engine}, ${what}`)
+  const lines = Object.entries(groups).map(([name, group = []]) => {
+    const known = group.filter(({ met }) => met === false)
+    if (known.length === 0) return `- **${name}**: there is no figure for it in this run.`
+    const targets = known.map((row) => `${found(row)} (target: ${row.target})`).join('; ')
+    return `- **${name}**: ${targets}. ${REMARKS[name] ?? ''}`.trimEnd()
+  })
+  return `These are missed, or have no figure:\n\n${lines.join('\n')}`
+}
+
+const plots = (all: readonly Plot[]) =>
+  all.map(({ file, title }) => `![${title}](performance/${file}.svg)`).join('\n\n')
+
+const COLUMNS: readonly (readonly [string, string, (result: Result) => string])[] = [
+  ['W1 ms a step, 1 caller, p50 / p99', 'w1c1', (r) => pair(r, 'stepP50Ms', 'stepP99Ms')],
+  ['W1 steps/s, 64 callers', 'w1c64', (r) => one(r, 'stepsPerSec')],
+  ['W2 ms p50 / p99', 'w2', (r) => pair(r, 'p50Ms', 'p99Ms')],
+  ['W3 enqueue/s single / bulk', 'w3', (r) => pair(r, 'enqueueSinglePerSec', 'enqueueBulkPerSec')],
+  ['W3 drain/s', 'w3', (r) => one(r, 'drainPerSec')],
+  ['W4 late ms p50 / p99', 'w4', (r) => pair(r, 'lateP50Ms', 'lateP99Ms')],
+  ['W4 CPU s worker + server', 'w4', (r) => pair(r, 'workerCpuSec', 'serviceCpuSec')],
+  [
+    'W5 recovery ms',
+    'w5',
+    (r) => (typeof r['recoverMs'] === 'number' ? one(r, 'recoverMs') : `${r['unfinished'] ?? '?'} never ended`),
+  ],
+  ['W5 run twice', 'w5', (r) => one(r, 'stepsRunMoreThanOnce')],
+  ['W6 ms (node)', 'w6', (r) => `${one(r, 'coldP50Ms')} (${one(r, 'nodeP50Ms')})`],
+]
+
+const one = (result: Result, name: string) => {
+  const value = result[name]
+  return typeof value === 'number' ? shown(value) : '–'
+}
+const pair = (result: Result, first: string, second: string) => `${one(result, first)} / ${one(result, second)}`
+
+function peerTable({ median }: Peers): string {
+  const cell = (result: Result | undefined, show: (result: Result) => string) =>
+    result === undefined
+      ? ''
+      : result['na'] !== undefined
+        ? 'n/a'
+        : result['error'] !== undefined
+          ? 'failed'
+          : show(result)
+  return table(
+    ['', ...COLUMNS.map(([head]) => head)],
+    Object.entries(median).map(([id, results]) => [id, ...COLUMNS.map(([, key, show]) => cell(results[key], show))]),
+  )
+}
+
+function ownTable({ what, rows, error }: Own['benches'][number]): string {
+  const words = `${what[0]?.toUpperCase()}${what.slice(1)}.`
+  if (error !== undefined) return `${words} It failed in this run: ${error}.`
+  const cells = (row: Row) => [
+    row.name,
+    withUnit(row.value, row.unit),
+    optional(row.raw),
+    optional(row.ratio),
+    row.bound === undefined ? '' : `${boundOf(row.bound)}: ${verdict(holds(row))}`,
+  ]
+  return `${words}\n\n${table(['', 'measured', 'beside', 'ratio', 'bound'], rows.map(cells))}`
+}
+
+const list = (pairs: Readonly<Record<string, string>>) =>
+  Object.entries(pairs)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(', ')
+
+function conditions(own: Own | undefined, peers: Peers | undefined): string {
+  const lines: string[] = []
+  if (peers !== undefined) {
+    const versions = Object.assign({}, ...Object.values(peers.peers).map((each) => each.versions)) as Record<
+      string,
+      string
+    >
+    const services = Object.values(peers.services).filter(({ version }) => version !== '')
+    lines.push(
+      `- **Beside the others**: ${peers.date}, ${peers.cpus} cores (${peers.cpu}), ${peers.memGiB} GiB, Linux ${peers.kernel}, Node ${peers.node}; scale ${peers.scale}, ${peers.runs === 1 ? 'one run' : `medians of ${peers.runs} runs`}.`,
+      `- **Their versions**: ${list(versions)}.`,
+      ...services.map(({ version, durability }) => `- **${version}**: ${durability}.`),
+    )
+  }
+  if (own !== undefined) {
+    const { machine } = own
+    lines.push(
+      `- **Our own**: ${own.date.slice(0, 10)}, commit ${own.commit}, ${machine.cores} cores (${machine.processor}), ${machine.memoryGiB} GiB, Linux ${machine.kernel}, load ${machine.load[0]} before; ${list(own.versions)}; sizes: ${own.settings['sizes']}; ${own.seconds} s in all.`,
+      `- **SQLite**: ${own.settings['sqlite']}.`,
+      `- **PostgreSQL of our own**: ${own.settings['postgres']}.`,
+    )
+  }
+  return lines.join('\n')
+}
+
+export interface PageParts {
+  readonly own: Own | undefined
+  readonly peers: Peers | undefined
+  readonly checked: readonly Checked[]
+  readonly peerPlots: readonly Plot[]
+  readonly ownPlots: readonly Plot[]
+}
+
+const HEAD = `# Speed and scale
+
+This page is written by \`npm run bench:page\` from what was measured; no figure on it was typed. Durability is on everywhere: a step counts when it is on disk. The
+path of a step is the one that every program has: the claim is checked by its fence, the intent and the outcome are recorded, an event is written.`
+
+const PEERS = `One run of one benchmark on one machine, each peer in its own best settings and in fresh processes. \`raw-*\` is the limit: the same store, batches
+written by hand, no engine (\`-1\`: a commit for each row). How to run it: \`node bench/peers/run.ts CHECKOUT\`, where CHECKOUT is the folder of the peers' benchmark.
+
+In W5 each step of Holdfast is a write with a probe: a worker that comes after a crash asks the world (here the file in which the bodies are counted) whether a
+write that was cut off has happened. The other peers have no notion of that, and run the body again. A Holdfast step without a probe would not be run again either:
+it would wait, in doubt, for a person.`
+
+const OWN = `\`npm run bench\` measures these (\`--quick\` for small sizes, \`--only NAME\` for some). \`beside\` is the limit, or what the name says, measured in the same run and
+in turns with ours. What can be counted instead of timed (commits, statements and bytes a step, processor time against raw rows) is checked by a test at every change:
+\`test/claims/step-cost.test.ts\`.`
+
+/** Without what was not measured. */
+export function writePage({ own, peers, checked, peerPlots, ownPlots }: PageParts): string {
+  const sections = [
+    HEAD,
+    ...(peers === undefined
+      ? []
+      : [
+          '## Targets',
+          targetTable(checked),
+          missed(checked),
+          '## Beside the others',
+          PEERS,
+          plots(peerPlots),
+          peerTable(peers),
+        ]),
+    ...(own === undefined
+      ? []
+      : ['## Our own', OWN, plots(ownPlots), ...own.benches.flatMap((each) => [`### ${each.bench}`, ownTable(each)])]),
+    '## Machine, versions, settings',
+    conditions(own, peers),
+  ]
+  return `${sections.join('\n\n')}\n`
+}

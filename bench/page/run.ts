@@ -1,0 +1,63 @@
+/**
+ * Writes docs/performance.md and its plots from the newest results.
+ *
+ *   npm run bench:page [-- --own bench/results/latest.json] [--peers bench/results/peers.json] [--out docs]
+ *
+ * What it used is kept beside the plots, so that the page can be written again from a clean clone.
+ */
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+
+import { ownPlots, peerPlots } from './charts.ts'
+import type { Own, Peers } from './figures.ts'
+import { writePage } from './page.ts'
+import { drawBars } from './svg.ts'
+import { checkTargets } from './targets.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const results = join(ROOT, 'bench', 'results')
+
+const { values } = parseArgs({
+  options: {
+    own: { type: 'string', default: join(results, 'latest.json') },
+    peers: { type: 'string', default: join(results, 'peers.json') },
+    out: { type: 'string', default: join(ROOT, 'docs') },
+  },
+})
+const folder = join(values.out, 'performance')
+mkdirSync(folder, { recursive: true })
+
+/** The given file, or what the page was written from the last time. */
+function read<T>(given: string, kept: string): T | undefined {
+  const path = [given, join(folder, kept)].find((each) => existsSync(each))
+  return path === undefined ? undefined : (JSON.parse(readFileSync(path, 'utf8')) as T)
+}
+
+const own = read<Own>(values.own, 'own.json')
+const whole = read<Peers & { raw?: unknown }>(values.peers, 'peers.json')
+if (own === undefined && whole === undefined) {
+  console.error(`there are no results: run npm run bench, and node bench/peers/run.ts CHECKOUT --out ${values.peers}`)
+  process.exit(1)
+}
+const { raw: _, ...medians } = whole ?? ({} as Peers & { raw?: unknown })
+const peers = whole === undefined ? undefined : (medians as Peers)
+
+const [beside, alone] = [peers === undefined ? [] : peerPlots(peers), own === undefined ? [] : ownPlots(own)]
+for (const old of readdirSync(folder)) if (old.endsWith('.svg')) rmSync(join(folder, old))
+for (const plot of [...beside, ...alone]) writeFileSync(join(folder, `${plot.file}.svg`), drawBars(plot))
+if (own !== undefined) writeFileSync(join(folder, 'own.json'), `${JSON.stringify(own, null, 2)}\n`)
+if (peers !== undefined) writeFileSync(join(folder, 'peers.json'), `${JSON.stringify(peers, null, 2)}\n`)
+const checked = peers === undefined ? [] : checkTargets(peers)
+const page = join(values.out, 'performance.md')
+writeFileSync(page, writePage({ own, peers, checked, peerPlots: beside, ownPlots: alone }))
+const written = [page, join(folder, 'own.json'), join(folder, 'peers.json')].filter((each) => existsSync(each))
+spawnSync(join(ROOT, 'node_modules', '.bin', 'oxfmt'), written, { cwd: ROOT, stdio: 'inherit' })
+const missing = checked
+  .filter(({ met }) => met !== true)
+  .map(({ workload, engine, what }) => `${workload} ${engine}: ${what}`)
+console.log(
+  `${page} and ${beside.length + alone.length} plots; missed or without a figure: ${missing.join('; ') || 'none'}`,
+)

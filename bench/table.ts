@@ -1,0 +1,58 @@
+import { holds } from './bench.ts'
+import type { Bound, Row } from './bench.ts'
+
+/** Three digits that mean something. */
+export function shown(value: number): string {
+  if (!Number.isFinite(value)) return '–'
+  const size = Math.abs(value)
+  if (size >= 1_000) return Math.round(value).toLocaleString('en-US')
+  if (size >= 100) return value.toFixed(0)
+  if (size >= 10) return value.toFixed(1)
+  return value === 0 ? '0' : value.toFixed(size < 0.1 ? 3 : 2)
+}
+
+export const withUnit = (value: number, unit: string) => `${shown(value)}${unit.startsWith('/') ? '' : ' '}${unit}`
+
+export function boundOf({ of, most, least }: Bound): string {
+  const words = most === undefined ? `at least ${shown(least ?? 0)}` : `at most ${shown(most)}`
+  return of === 'ratio' ? `${words} times` : words
+}
+
+export interface Measured {
+  readonly bench: string
+  readonly rows: readonly Row[]
+  readonly error?: string
+}
+
+/** The one table: what was measured, what the limit was, the ratio, and whether it is within its bound. */
+export function printTable(all: readonly Measured[]): void {
+  const lines = all.flatMap(({ bench, rows, error }) => [
+    ...rows.map((row) => cells(bench, row)),
+    ...(error === undefined ? [] : [[bench, `failed: ${error}`, '', '', '', '', '', '✗']]),
+  ])
+  const heads = ['bench', 'what', 'measured', 'unit', 'raw', 'ratio', 'bound', '']
+  const widths = heads.map((head, index) => Math.max(head.length, ...lines.map((line) => line[index]!.length)))
+  const isNumber = (index: number) => [2, 4, 5].includes(index)
+  const line = (parts: readonly string[]) =>
+    parts
+      .map((part, index) => (isNumber(index) ? part.padStart(widths[index]!) : part.padEnd(widths[index]!)))
+      .join('  ')
+      .trimEnd()
+  console.log([line(heads), line(widths.map((width) => '─'.repeat(width))), ...lines.map(line)].join('\n'))
+}
+
+function cells(bench: string, row: Row): string[] {
+  const { name, value, unit, raw, ratio, bound } = row
+  const optional = (number: number | undefined) => (number === undefined ? '' : shown(number))
+  const verdict = bound === undefined ? '' : holds(row) ? '✓' : '✗'
+  return [
+    bench,
+    name,
+    shown(value),
+    unit,
+    optional(raw),
+    optional(ratio),
+    bound === undefined ? '' : boundOf(bound),
+    verdict,
+  ]
+}
