@@ -2,6 +2,7 @@ import type { ActionId, RunId, ThreadId } from '../base/ids.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { literals, sql } from '../store/sql.ts'
+import type { Sql } from '../store/sql.ts'
 import { all, first, single } from '../store/transition.ts'
 
 /**
@@ -71,6 +72,9 @@ export const actionRow = row({
   settledAt: nullable(integer),
 })
 export type Action = Decoded<typeof actionRow>
+
+/** The condition of `actions_undecided`, in the same words: SQLite does not conclude it from one of the two. */
+export const UNDECIDED: Sql = sql`state in ('waiting', 'in_doubt')`
 
 export const findAction = single((id: ActionId) => first(actionRow, sql`select * from actions where id = ${id}`))
 

@@ -8,7 +8,7 @@ import { sql } from '../store/sql.ts'
 import { all, one, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { findEntry } from '../threads/conversation.ts'
-import { actionRow, findAction } from './action.ts'
+import { UNDECIDED, actionRow, findAction } from './action.ts'
 import type { Action } from './action.ts'
 import { approvalRow, approvalsIn, approvalsOfRun, pendingApprovals } from './approval.ts'
 import type { Approval, ApprovalState } from './approval.ts'
@@ -97,7 +97,7 @@ export const countMatters = single(() =>
   one(
     countRow,
     sql`select (select count(*) from approvals where state = 'pending') as approvals,
-      (select count(*) from actions where state = 'in_doubt' and given_up is null) as doubts`,
+      (select count(*) from actions where ${UNDECIDED} and state = 'in_doubt' and given_up is null) as doubts`,
   ),
 )
 

@@ -5,7 +5,7 @@ import { lostOwners, stopWorker } from '../runs/worker.ts'
 import { now, sql } from '../store/sql.ts'
 import { all, first, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
-import { actionRow, findAction } from './action.ts'
+import { UNDECIDED, actionRow, findAction } from './action.ts'
 import type { Action } from './action.ts'
 import { recordSettled } from './propose.ts'
 import { followAction } from './step-doubt.ts'
@@ -14,7 +14,7 @@ import { followAction } from './step-doubt.ts'
 export const openDoubts = single((limit: number, after?: string) =>
   all(
     actionRow,
-    sql`select * from actions where state = 'in_doubt' and given_up is null and ${
+    sql`select * from actions where ${UNDECIDED} and state = 'in_doubt' and given_up is null and ${
       after === undefined
         ? sql`1 = 1`
         : sql`(created_at, entry_seq, ordinal) > (select created_at, entry_seq, ordinal from actions where id = ${after})`

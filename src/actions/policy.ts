@@ -27,7 +27,7 @@ export interface Verdict {
   readonly kind: 'allow' | 'ask' | 'deny'
   /** Which rule, in words. */
   readonly by: string
-  readonly via: 'configuration' | 'stored rule' | 'default' | 'schedule'
+  readonly via: 'configuration' | 'stored rule' | 'default' | 'schedule' | 'program'
   readonly rule?: PolicyRule
 }
 

@@ -20,7 +20,7 @@ import { recordSettled } from './propose.ts'
  */
 
 /** Ordered by time, as every id is: by the time of its run. The same for every try, whoever lists it. */
-const actionIdOf = (runId: RunId, name: string) =>
+export const actionIdOf = (runId: RunId, name: string) =>
   `act_${runId.slice('run_'.length, -16)}${createHash('sha256').update(`${runId}/${name}`).digest('hex').slice(0, 16)}` as ActionId
 
 const listedRow = row({ name: text(), tries: integer, error: nullable(text()), startedAt: integer })
@@ -93,6 +93,13 @@ export function* doubtOpenSteps(ended: Run): Transition<void> {
       error: CUT_OFF,
       by: 'nobody',
     })
+  yield* doubtOpenActions(ended)
+}
+
+/** Those of a loop inside of the function. What has begun and never ends by itself would be listed nowhere. */
+function* doubtOpenActions({ id }: Run): Transition<void> {
+  const open = yield* all(actionRow, sql`select * from actions where run_id = ${id} and state = 'started'`)
+  for (const action of open) yield* settleAction(action, { state: 'in_doubt', error: CUT_OFF, by: 'nobody' })
 }
 
 const CUT_OFF = 'its run ended while it was under way'

@@ -6,13 +6,19 @@ import type { Transition } from '../store/transition.ts'
 import { actionsOfRun } from './action.ts'
 import type { Action } from './action.ts'
 
-/** What a run did: the actions that a model asked for, or the steps of a function, in the same form. */
+/** What a run did: the actions that a model asked for, and the steps of a function, in the same form. */
 export function* actionsOrSteps(run: Run): Transition<Action[]> {
   const actions = yield* actionsOfRun.single(run.id)
   if (run.input === null) return actions
   const listed = new Map(actions.map((action) => [action.id, action]))
   const steps = yield* stepsOf.single(run.id)
-  return steps.map((step) => (step.actionId === null ? undefined : listed.get(step.actionId)) ?? actionOf(run, step))
+  const ofSteps = new Set(steps.map(({ actionId }) => actionId))
+  const inForm = steps.map(
+    (step) => (step.actionId === null ? undefined : listed.get(step.actionId)) ?? actionOf(run, step),
+  )
+  const others = actions.filter(({ id }) => !ofSteps.has(id))
+  // Those of a loop inside of the function belong between its steps.
+  return others.length === 0 ? inForm : [...inForm, ...others].toSorted((a, b) => a.createdAt - b.createdAt)
 }
 
 /** It has no id of its own but its key: nobody has to refer to it as long as there is no doubt about it. */

@@ -104,7 +104,12 @@ export const ROUTES = {
       type: z.array(z.string().max(LIMITS.nameLength)).max(50).optional(),
       thread: name.optional(),
     }),
-    answer: z.object({ items: z.array(event), next: z.number().optional(), seq: z.number() }),
+    answer: z.object({
+      items: z.array(event),
+      next: z.number().optional(),
+      seq: z.number(),
+      forgottenThrough: z.number().optional(),
+    }),
   },
 
   'audit.list': { ask: ask(paging), answer: page(act) },

@@ -24,8 +24,8 @@ export const systemClock: Clock = {
   },
 }
 
-/** Resolves after `ms`, or as soon as `signal` aborts: waiting is never a reason to be late for a stop. */
-export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+/** Resolves after `ms`, or as soon as `signal` aborts: waiting is never a reason to be late for a stop. `ref`: as for `after`. */
+export function sleep(clock: Clock, ms: number, signal?: AbortSignal, options = { ref: true }): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted === true) return resolve()
     const done = () => {
@@ -33,7 +33,7 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
       signal?.removeEventListener('abort', done)
       resolve()
     }
-    const cancel = clock.after(ms, done, { ref: true })
+    const cancel = clock.after(ms, done, options)
     signal?.addEventListener('abort', done, { once: true })
   })
 }

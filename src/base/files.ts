@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { link, lstat, mkdir, open, readFile, rename, unlink, type FileHandle } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { HoldfastError, type ErrorDetails } from './errors.ts'
@@ -65,6 +66,8 @@ export async function replaceFile(
 /** Creates a folder with its missing parents, so that the new names survive a power loss. */
 export async function ensureFolder(path: string, mode = 0o700): Promise<void> {
   const folder = resolve(path)
+  // The usual case, without the threads that the rest needs.
+  if (existsSync(folder)) return
   const made = await named(folder, () => makeFolder(folder, mode))
   if (made === 'exists') return
   if (made === 'no-parent') {

@@ -1,4 +1,5 @@
-import { randomBytes, randomUUIDv7 } from 'node:crypto'
+// Loaded with the first id: it takes a third of the time in which Node itself starts, and who only reads makes none.
+const crypto = () => process.getBuiltinModule('node:crypto')
 
 /** Ids are branded: a run's id does not fit where a thread's is wanted. */
 type Branded<Name extends string> = string & { readonly __id: Name }
@@ -14,7 +15,7 @@ export type ScheduleId = Branded<'schedule'>
 export type OccurrenceId = Branded<'occurrence'>
 
 export interface Randomness {
-  /** A time-ordered id: neighbours in time are neighbours in an index. Not ordered within a millisecond. */
+  /** A time-ordered id: neighbours in time are neighbours in an index. Those of one process come in its order. */
   id(): string
   /** Unguessable hexadecimal digits. */
   hex(bytes: number): string
@@ -22,9 +23,25 @@ export interface Randomness {
   fraction(): number
 }
 
+let last = ''
+let within = 0
+
+/**
+ * Twelve random bits of a UUIDv7 give way to a count within its millisecond, as RFC 9562 allows: of a thousand rows that are
+ * stored at once, those that are handled together then lie on the same pages of an index. The other 62 stay random.
+ */
+function inOrder(uuid: string): string {
+  const when = uuid.slice(0, 8) + uuid.slice(9, 13)
+  within = when > last ? 0 : within + 1
+  if (when > last) last = when
+  // More in a millisecond than there are numbers: the next one is begun early.
+  if (within > 0xfff) [last, within] = [(Number.parseInt(last, 16) + 1).toString(16).padStart(12, '0'), 0]
+  return last + (0x7000 + within).toString(16) + uuid.slice(19, 23) + uuid.slice(24)
+}
+
 export const systemRandomness: Randomness = {
-  id: () => randomUUIDv7().replaceAll('-', ''),
-  hex: (bytes) => randomBytes(bytes).toString('hex'),
+  id: () => inOrder(crypto().randomUUIDv7()),
+  hex: (bytes) => crypto().randomBytes(bytes).toString('hex'),
   fraction: () => Math.random(),
 }
 

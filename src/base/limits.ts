@@ -2,6 +2,8 @@
 export const LIMITS = {
   /** Transitions in one commit. Beyond this the sync's cost is spread thin enough, and latency starts to grow. */
   batchMembers: 256,
+  /** On SQLite: statements of those that run side by side, with one for all of a kind. About a millisecond of work. */
+  sideBySide: 256,
   /** How long one commit may gather work while it holds the write lock that other processes wait for. */
   batchMs: 10,
   /** A process waits this long for another's write lock before it says `store/busy`. */
@@ -26,7 +28,7 @@ export const LIMITS = {
   /** How often a transition that lost against another is started again. */
   restarts: 8,
 
-  /** A worker that is gone is noticed after this; CONTRACT promises takeover within 30 s. */
+  /** A worker that is gone is noticed after this; taken over within 30 s is what scripts may rely on. */
   leaseMs: 15_000,
   /** Renewals a lease: two may fail before the third must succeed. */
   renewalsPerLease: 3,
@@ -72,6 +74,11 @@ export const LIMITS = {
   firingsTogether: 128,
   /** After a commit the next instant is looked up at once, and then again after this at the earliest. */
   scheduleLookMs: 10,
+  /**
+   * After a firing the next ones are gathered this long, to share their commits: with 200 a second it halves what they cost, and
+   * none is later by more than this. One that comes after a pause is not gathered.
+   */
+  scheduleGatherMs: 25,
   /** The longest sleep of the timer: a wall clock that was set is noticed by then. */
   scheduleSleepMs: 15_000,
   /** Follow-ups of one thread: pending, and asked for within a day. More is a loop. */
@@ -215,6 +222,23 @@ export const LIMITS = {
   embeddedWorkers: 4,
   /** A draining daemon waits this long for its running commands before it hands them over. */
   drainMs: 10_000,
+  // What is forgotten (src/runs/retention.ts and its neighbours).
+  /** Runs that have ended, with all that is recorded of them, and the log: as long as the lines of the ledger that name them. */
+  runsKeptMs: 90 * 86_400_000,
+  /** A key under which something was submitted: who asks again after a week does not repeat, but means another. */
+  keysKeptMs: 7 * 86_400_000,
+  /** Who did what is asked for when a year is closed. */
+  actsKeptMs: 400 * 86_400_000,
+  /** Runs that are looked at together, and events that one transaction removes at most (or one run): some 20 ms. */
+  forgetLooked: 500,
+  forgetTogether: 500,
+  /** The share of the time that forgetting takes, and how long it rests when there was nothing more. */
+  forgetShare: 0.2,
+  forgetRestMs: 10 * 60_000,
+  /** Of several daemons one forgets; another takes it over when it has not been heard of for this long. */
+  keeperMs: 60_000,
+  /** What one file of the archive holds before it is packed: what is kept in memory until it is on disk. */
+  archiveBytes: 8 * 1024 * 1024,
   /** Large outputs and fences of paused workers are kept this long after the command. */
   remainsKeptMs: 14 * 86_400_000,
   // Workspaces (src/workers/workspace*).
@@ -256,8 +280,8 @@ export const LIMITS = {
   instantsShown: 100,
 
   // The window (src/server).
-  /** Event streams that are open at the same time; each costs a socket and a look at every commit. */
-  eventStreams: 64,
+  /** Event streams that are open at the same time: each costs a socket, and 1 µs of the processor an event (bench/fanout). */
+  eventStreams: 128,
   /** Events that are read and written in one go: what a slow reader can make us hold. */
   eventsTogether: 200,
   /** So often an idle stream says that it is there: proxies and readers give up after 30 to 60 s of silence. */
@@ -327,6 +351,11 @@ export const LIMITS = {
   largestFileBytes: 2 * 1024 * 1024 * 1024,
   /** Commits of an agent that are kept one by one; more are squashed into one. */
   keptCommits: 1_000,
+  /** Of one text that telemetry is given: common backends cut an attribute off, or drop its span, at 64 Ki. */
+  telemetryCharacters: 60_000,
+  /** The last spans and figures are sent when a process ends; a collector that does not answer keeps nobody. */
+  telemetryFlushMs: 5_000,
+
   /** Somebody's git command that holds the index is waited for: most take less than a tenth of a second. */
   indexLockWaitMs: 2_000,
 } as const

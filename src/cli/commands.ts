@@ -105,6 +105,13 @@ const keepingHouse = (named: Named): Outlined[] => [
     ),
     async () => (await import('./restore.ts')).addRestore,
   ],
+  [
+    named(
+      'prune',
+      'forget runs that ended long ago, with what was recorded of them; into an archive first, if you say so',
+    ),
+    async () => (await import('./prune.ts')).addPrune,
+  ],
   [named('status', 'what is going on'), async () => (await import('./status.ts')).addStatus],
   [
     named('doctor', 'what is wrong with this installation, and how to mend it'),

@@ -106,7 +106,7 @@ export async function withRuntime(
 }
 
 /** They are about this machine, whatever daemon somebody talks to otherwise. */
-const HERE: ReadonlySet<string> = new Set(['up', 'doctor', 'backup'])
+const HERE: ReadonlySet<string> = new Set(['up', 'doctor', 'backup', 'prune'])
 
 const onlyHere = (command: Command) =>
   new HoldfastError(

@@ -19,9 +19,16 @@ export async function showEvents(operator: Operator, run: string | undefined, fl
     return EXIT.done
   }
   const found: EventView[] = []
+  if (run === undefined && flags.after > 0) await noteForgotten(operator, flags.after)
   for await (const event of recorded(api, run, flags.after)) found.push(event)
   output.result(found, () => (found.length === 0 ? 'no events' : found.map(eventLine).join('\n')))
   return EXIT.done
+}
+
+/** A number that is older than what was forgotten: what is missing is said, not passed over. */
+async function noteForgotten({ api, output }: Operator, after: number): Promise<void> {
+  const { forgottenThrough } = await api.call('events.list', { after, limit: 1 })
+  if (forgottenThrough !== undefined) output.note(`events up to ${forgottenThrough} may have been forgotten`)
 }
 
 async function* recorded(api: Api, run: string | undefined, after: number): AsyncGenerator<EventView> {

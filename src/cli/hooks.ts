@@ -150,6 +150,7 @@ async function chosen(place: Place, flags: HooksFlags): Promise<Choices> {
     throw new HoldfastError(
       'usage/hooks-permissions',
       '--permissions is for Claude Code: the others cannot wait for it',
+      { remedy: 'leave it out, or install it for claude' },
     )
   const before = await installedChoices(place)
   const running = runningDaemon(place.home)

@@ -89,10 +89,10 @@ test.each(['schedule_followup', 'list_followups', 'cancel_followup'])('%s brings
 
 test('how long the ledger keeps what was settled is a duration', () => {
   expect(readConfig({ retention: { occurrences: '30d' } }, 'c.ts')).toMatchObject({
-    occurrencesKeptMs: 30 * 86_400_000,
+    retention: { occurrencesKeptMs: 30 * 86_400_000 },
   })
   expect(describeError(failure('{ "retention": { "occurrences": 30 } }'))).toContain('must be a duration')
-  expect(describeError(failure('{ "retention": { "runs": "1d" } }'))).toContain('"retention.runs" is not a setting')
+  expect(describeError(failure('{ "retention": { "run": "1d" } }'))).toContain('"retention.run" is not a setting')
 })
 
 test('webhooks of schedules have a secret, and rules; no agent has them as a tool', () => {

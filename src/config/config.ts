@@ -21,8 +21,12 @@ import type { Complain, Problem, Source } from './problem.ts'
 import { readCount, readDuration, readList, readNamed, readRecord } from './read.ts'
 import { readPrice } from './limits.ts'
 import type { Declared } from '../secrets/gather.ts'
+import { readRetention } from './retention.ts'
+import type { RetentionConfig } from './retention.ts'
 import { readSecret } from './secrets.ts'
 import { readWake } from './wake.ts'
+import { readTelemetry } from './telemetry.ts'
+import type { TelemetrySettings } from '../telemetry/wanted.ts'
 import { readWebhookSecret } from './webhooks.ts'
 import { readTool } from './tool.ts'
 import type { ToolConfig } from './tool.ts'
@@ -41,8 +45,8 @@ export interface Config {
   readonly wake?: ReadonlyMap<string, readonly [string, ...string[]]>
   /** How people outside are told what needs them. */
   readonly notify?: readonly ChannelConfig[]
-  /** How long the ledger of schedules keeps what was settled. */
-  readonly occurrencesKeptMs?: number
+  /** How long what is over is kept. */
+  readonly retention?: RetentionConfig
   /** Secrets by their names, and where their values are. */
   readonly secrets?: ReadonlyMap<string, Declared>
   /** What the webhooks of schedules are signed with: `${NAME}` of a variable. */
@@ -50,6 +54,8 @@ export interface Config {
   /** How long a person has to answer whether an action may be done. */
   readonly approvalMs?: number
   readonly leaseMs?: number
+  /** What is told to OpenTelemetry; undefined: what the environment says. */
+  readonly telemetry?: TelemetrySettings | false
   readonly capacity: CapacityConfig
   readonly backlog?: number
 }
@@ -111,6 +117,7 @@ function readRoot(value: unknown, complain: Complain): Config {
       'approvals',
       'retention',
       'lease',
+      'telemetry',
       'capacity',
     ],
     [],
@@ -128,8 +135,10 @@ function readRoot(value: unknown, complain: Complain): Config {
   const webhooks = root['webhooks']
   const webhookSecret = webhooks === undefined ? undefined : readWebhookSecret(webhooks, ['webhooks'], complain)
   const approvalMs = root['approvals'] === undefined ? undefined : readApprovals(root['approvals'], complain)
-  const keptMs = root['retention'] === undefined ? undefined : readRetention(root['retention'], complain)
+  const retention = root['retention'] === undefined ? undefined : readRetention(root['retention'], complain)
   const leaseMs = root['lease'] === undefined ? undefined : readDuration(root['lease'], ['lease'], complain)
+  const telemetry =
+    root['telemetry'] === undefined ? undefined : readTelemetry(root['telemetry'], ['telemetry'], complain)
   // Names are looked up in what was written, so that a tool with a mistake in it is not also said to be missing.
   const [agentNames, toolNames, servers] = [keys(root['agents']), keys(root['tools']), keys(root['mcpServers'])]
   checkNames({ agents, policy, agentNames, toolNames, servers }, complain)
@@ -147,8 +156,9 @@ function readRoot(value: unknown, complain: Complain): Config {
     ...(secrets.size === 0 ? {} : { secrets }),
     ...(webhookSecret === undefined ? {} : { webhookSecret }),
     ...(approvalMs === undefined ? {} : { approvalMs }),
-    ...(keptMs === undefined ? {} : { occurrencesKeptMs: keptMs }),
+    ...(retention === undefined ? {} : { retention }),
     ...(leaseMs === undefined ? {} : { leaseMs }),
+    ...(telemetry === undefined ? {} : { telemetry }),
     ...readCapacity(root['capacity'] ?? {}, complain),
   }
 }
@@ -170,11 +180,6 @@ function perTool(rule: PolicyRule): PolicyRule[] {
 function readApprovals(value: unknown, complain: Complain): number | undefined {
   const { expire } = readRecord(value, ['expire'], ['approvals'], complain)
   return expire === undefined ? undefined : readDuration(expire, ['approvals', 'expire'], complain)
-}
-
-function readRetention(value: unknown, complain: Complain): number | undefined {
-  const { occurrences } = readRecord(value, ['occurrences'], ['retention'], complain)
-  return occurrences === undefined ? undefined : readDuration(occurrences, ['retention', 'occurrences'], complain)
 }
 
 function readCapacity(value: unknown, complain: Complain): Pick<Config, 'capacity' | 'backlog'> {

@@ -3,7 +3,11 @@ import { pathToFileURL } from 'node:url'
 
 import { modulePath } from '../base/place.ts'
 
-const HERE = { holdfast: 'index', 'holdfast/testing': 'testing/index' } as const
+const HERE = {
+  holdfast: 'index',
+  'holdfast/testing': 'testing/index',
+  'holdfast/ai-sdk': 'ai-sdk/index',
+} as const
 
 let registered = false
 

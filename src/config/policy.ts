@@ -61,10 +61,15 @@ export function checkNames({ agents, policy, agentNames, toolNames, servers }: W
       complain(['agents', name, 'tools', index], `names the tool "${tool}", which does not exist`, suggest(tool, tools))
     }
   }
+  // A loop inside of a function has tools that only the function knows.
+  const functions = [...agents].flatMap(([name, { kind }]) => (kind === 'function' ? [name] : []))
+  const mayHaveAny = (agent: string | undefined) =>
+    agent === undefined ? functions.length > 0 : functions.includes(agent)
   for (const [index, { tool, agent }] of policy.entries()) {
     const at = (key: string) => ['policy', index, key]
     if (agent === SESSIONS && !agentNames.includes(agent)) continue
-    if (tool !== undefined && tool !== WEBHOOK_TOOL && !tools.includes(tool) && !isOfServer(tool, servers)) {
+    const isKnown = tool === undefined || tool === WEBHOOK_TOOL || mayHaveAny(agent)
+    if (!isKnown && !tools.includes(tool) && !isOfServer(tool, servers)) {
       complain(at('tool'), `names the tool "${tool}", which does not exist`, suggest(tool, tools))
     }
     if (agent !== undefined && !agentNames.includes(agent)) {

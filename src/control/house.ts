@@ -3,6 +3,7 @@ import type { Answer, Ask } from '../api/routes.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
 import { eventPage } from '../events/event.ts'
+import { forgottenThrough } from '../events/retention.ts'
 import { blockedQuotas } from '../model/quota.ts'
 import { judgeProcess } from '../processes/identity.ts'
 import { allBreakers, openBreakers } from '../runs/breaker.ts'
@@ -99,7 +100,10 @@ export async function events(desk: Desk, ask: Ask<'events.list'>): Promise<Answe
   const threadId = thread === undefined ? undefined : (await theThread(desk.runtime.store, thread)).id
   const filter = { limit, ...filled({ after, before, types: type, threadId }) }
   const { events: found, next, last } = await desk.read(eventPage, filter, LIMITS.eventsLooked)
-  return { items: found.map(viewEvent) as Answer<'events.list'>['items'], ...filled({ next }), seq: last }
+  const { eventsThrough } = await desk.read(forgottenThrough)
+  const forgotten = after !== undefined && after < eventsThrough ? eventsThrough : undefined
+  const items = found.map(viewEvent) as Answer<'events.list'>['items']
+  return { items, ...filled({ next, forgottenThrough: forgotten }), seq: last }
 }
 
 export async function acts(desk: Desk, ask: Ask<'audit.list'>): Promise<Answer<'audit.list'>> {

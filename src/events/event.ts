@@ -2,7 +2,7 @@ import type { RunId, ThreadId } from '../base/ids.ts'
 import { integer, json, nullable, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { literals, now, sql } from '../store/sql.ts'
-import { GIVEN, all, atCommit, first, jointly, one, single } from '../store/transition.ts'
+import { GIVEN, all, append, first, one, single } from '../store/transition.ts'
 import type { Joint, Transition } from '../store/transition.ts'
 
 /**
@@ -24,6 +24,7 @@ export const EVENT_TYPES = [
   'run.requeued',
   'run.finished',
   'run.late_result',
+  'run.traced',
   'message.accepted',
   'message.dead',
   'message.leased',
@@ -61,6 +62,7 @@ export const EVENT_TYPES = [
   'token.created',
   'token.revoked',
   'operator.acted',
+  'history.forgotten',
   'tool.pinned',
   'tool.changed',
   'tool.accepted',
@@ -107,20 +109,18 @@ export function* record(
   { type, threadId: thread, runId: run, data }: NewEvent,
   topic: string = type,
 ): Transition<void> {
-  const [threadId, runId] = [thread ?? null, run ?? null]
-  const about = data === undefined ? '{}' : JSON.stringify(data)
-  const insert = sql`insert into events (at, type, thread_id, run_id, data) values (${now}, ${type}, ${threadId}, ${runId}, ${about})`
-  const query = jointly(atCommit(insert), MANY_EVENTS, [type, threadId, runId, about])
+  const query = append(EVENTS, [type, thread ?? null, run ?? null, data === undefined ? '{}' : JSON.stringify(data)])
   query.topic = topic
   yield* query
 }
 
 /** Numbered in the order in which they are given. */
-const MANY_EVENTS: Joint = {
+const EVENTS: Joint = {
+  table: 'events',
   columns: [
-    ['type', 'text'],
+    ['type', 'word'],
     ['thread_id', 'text'],
-    ['run_id', 'text'],
+    ['run_id', 'word'],
     ['data', 'text'],
   ],
   key: [],
@@ -168,8 +168,10 @@ export function* eventPage(filter: EventFilter, looked: number): Transition<Even
   const { limit, before, after, types, threadId } = filter
   const { seq: last } = yield* lastEventSeq.single()
   const forwards = after !== undefined
+  // What was forgotten is not looked through.
+  const begin = forwards ? Math.max(after, ((yield* firstEventSeq.single())?.seq ?? 1) - 1) : 0
   const [from, to] = forwards
-    ? [after + 1, Math.min(last, after + looked)]
+    ? [begin + 1, Math.min(last, begin + looked)]
     : [Math.max(1, Math.min(before ?? last + 1, last + 1) - looked), Math.min(before ?? last + 1, last + 1) - 1]
   const events = yield* all(
     eventRow,
@@ -185,6 +187,8 @@ export function* eventPage(filter: EventFilter, looked: number): Transition<Even
 }
 
 const seqRow = row({ seq: integer })
+const firstEventSeq = single(() => first(seqRow, sql`select seq from events order by seq limit 1`))
+
 /** When the last thing happened, by the clock of whoever recorded it. */
 export const newestEventAt = single(() =>
   first(row({ at: integer }), sql`select at from events order by seq desc limit 1`),

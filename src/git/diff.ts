@@ -28,7 +28,13 @@ export async function diff(
   const asked = ['diff-tree', '-r', '-p', '-M', '--stat', '--summary', '--full-index', ...PLAIN, from, to]
   const end = await tryGit(git, asked, { ...atDesk(repo, { objects }), maxBytes })
   if (end.code !== 0 && end.cut !== 'output') {
-    throw new HoldfastError('git/failed', `the difference of ${from} and ${to} is not to be had: ${end.stderr.trim()}`)
+    throw new HoldfastError(
+      'git/failed',
+      `the difference of ${from} and ${to} is not to be had: ${end.stderr.trim()}`,
+      {
+        remedy: 'check the repository with git fsck',
+      },
+    )
   }
   return { text: end.stdout.toString(), cut: end.cut === 'output' }
 }

@@ -73,7 +73,10 @@ async function putOne(
   const { code, stdout } = await runGit(git, asked, atDesk(repo), [0, 1])
   const [tree = '', ...paths] = records(stdout)
   if (code === 1) return [...new Set(paths.filter((path) => path !== ''))]
-  if (!/^[0-9a-f]{40,64}$/.test(tree)) throw new HoldfastError('git/failed', `git merge-tree answered ${tree}`)
+  if (!/^[0-9a-f]{40,64}$/.test(tree))
+    throw new HoldfastError('git/failed', `git merge-tree answered ${tree}`, {
+      remedy: 'check that git is 2.39 or newer',
+    })
   if (tree === tipTree) return tip
   return writeCommit(git, repo, { tree, parents: [tip], at, author: step.author, message: step.message })
 }

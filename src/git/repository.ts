@@ -140,7 +140,8 @@ async function look(git: Git, folder: string): Promise<readonly string[] | undef
     // Where there is no working tree it ends after what says so.
     if (end.code === 0 || lines.length > ASKED.length) return lines
     if (end.cut === undefined && end.code === null) throw await failureOf(asked, end, {})
-    if (end.cut === 'absent') throw new HoldfastError('git/no-folder', `there is no folder ${folder}`)
+    if (end.cut === 'absent')
+      throw new HoldfastError('git/no-folder', `there is no folder ${folder}`, { remedy: 'name one that is there' })
     if (/not a git repository/.test(end.stderr)) return undefined
     if (!/dubious ownership/.test(end.stderr)) break
   }

@@ -213,7 +213,10 @@ function trouble(args: readonly string[], end: CapturedEnd): HoldfastError {
       retry: { afterMs: 1_000 },
     })
   }
-  if (end.cut === 'output') return new HoldfastError('git/output', `${command} printed more than can be held`)
+  if (end.cut === 'output')
+    return new HoldfastError('git/output', `${command} printed more than can be held`, {
+      remedy: 'look at it with git itself',
+    })
   const said = lastWords(end)
   if (FULL.test(end.stderr)) return full(args, end)
   if (FORBIDDEN.test(end.stderr)) {

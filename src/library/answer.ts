@@ -1,9 +1,6 @@
 import { HoldfastError } from '../base/errors.ts'
 import type { RunView } from '../runs/view.ts'
-import { withdrawMessage } from '../runs/withdraw.ts'
-import type { Runtime } from '../runtime.ts'
 import type { AgentEvent } from './event.ts'
-import { follow } from './follow.ts'
 import type { SentMessage } from './send.ts'
 
 /** The way to an answer: its events, or just its end. Both are the same thing: waiting is draining. */
@@ -16,15 +13,17 @@ export interface Answering extends AsyncIterable<AgentEvent> {
   text(): Promise<string>
 }
 
+type Follow = (stopped: AbortSignal) => AsyncGenerator<AgentEvent>
+
 export function answering(
-  runtime: Runtime,
+  follow: Follow,
   sending: Promise<SentMessage>,
   signal: AbortSignal | undefined,
   onEnd: () => void,
 ): Answering {
   // Whoever does not wait for the answer need not hear that it was never asked for.
   sending.catch(() => {})
-  const events = new Events(runtime, sending, signal, onEnd)
+  const events = new Events(follow, signal, onEnd)
   const run = async () => events.end ?? (await drained(events))
   return {
     sent: sending,
@@ -50,23 +49,21 @@ function textOf(run: RunView): string {
 }
 
 class Events implements AsyncIterableIterator<AgentEvent> {
-  readonly #runtime: Runtime
-  readonly #sending: Promise<SentMessage>
+  readonly #follow: Follow
   readonly #signal: AbortSignal | undefined
   readonly #onEnd: () => void
   readonly #events: AsyncGenerator<AgentEvent>
   end: RunView | undefined
 
-  constructor(runtime: Runtime, sending: Promise<SentMessage>, signal: AbortSignal | undefined, onEnd: () => void) {
-    this.#runtime = runtime
-    this.#sending = sending
+  constructor(follow: Follow, signal: AbortSignal | undefined, onEnd: () => void) {
+    this.#follow = follow
     this.#signal = signal
     this.#onEnd = onEnd
-    this.#events = this.#follow()
+    this.#events = follow(signal ?? new AbortController().signal)
   }
 
   again(): Events {
-    return new Events(this.#runtime, this.#sending, this.#signal, this.#onEnd)
+    return new Events(this.#follow, this.#signal, this.#onEnd)
   }
 
   [Symbol.asyncIterator](): this {
@@ -85,15 +82,4 @@ class Events implements AsyncIterableIterator<AgentEvent> {
   return(): Promise<IteratorResult<AgentEvent>> {
     return this.#events.return(undefined)
   }
-
-  async *#follow(): AsyncGenerator<AgentEvent> {
-    yield* follow(this.#runtime, this.#sending, this.#signal ?? new AbortController().signal)
-  }
-}
-
-/** A durable request, whoever carries the run out; the end is heard by whoever waits for it. */
-export async function cancelWith(runtime: Runtime, sending: Promise<SentMessage>, signal: AbortSignal): Promise<void> {
-  const { messageId } = await sending
-  const reason = signal.reason instanceof Error ? signal.reason.message : String(signal.reason)
-  await runtime.store.apply(withdrawMessage, messageId, { by: 'its caller', reason })
 }

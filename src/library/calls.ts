@@ -1,7 +1,7 @@
 import { parseDuration } from '../base/duration.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { newRunId } from '../base/ids.ts'
-import type { RunId } from '../base/ids.ts'
+import type { RunId, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { callAll, callHere, callOne, openCalls, waitingCalls } from '../runs/call.ts'
 import { cancelRun } from '../runs/cancel.ts'
@@ -22,6 +22,8 @@ export interface NewCall {
   /** The same key is the same call: a program that was killed calls again, and gets the result of the first. */
   readonly key?: string
   readonly priority?: number
+  /** A thread of its own: what is sent there while it is at work is shown to the model of its `durable` loop. */
+  readonly threadId?: string
   /** How long it may be at work, as `30s`; then it is told to stop, and fails. Waiting for a person does not count. */
   readonly timeout?: string
 }
@@ -70,7 +72,7 @@ export class CallDesk {
       const called = await this.#runtime.store.apply(callHere, stored, place)
       if (called.kind !== 'claimed') return this.#handle(called)
       claimed = called.call
-      return this.#callOf(stored.id)
+      return this.#callOf(stored.id, true)
     } finally {
       this.#here?.fill(claimed)
     }
@@ -101,20 +103,30 @@ export class CallDesk {
 
   async #prepared(calls: readonly NewCall[]): Promise<StoredCall[]> {
     const { random } = this.#runtime
-    for (const { function: name } of calls) {
+    for (const { function: name, threadId } of calls) {
       if (!this.#opened.has(name)) this.#opened.set(name, this.#runtime.store.apply(openCalls, name))
       const opened = this.#opened.get(name)
       if (opened !== undefined) await opened
+      if (threadId !== undefined) await this.#openThread(name, threadId as ThreadId)
     }
     await this.#takeRoom(calls.length)
-    return calls.map(({ function: agent, input = null, key, priority, timeout }) => ({
+    return calls.map(({ function: agent, input = null, key, priority, timeout, threadId }) => ({
       id: newRunId(random),
       agent,
       input: inputOf(agent, input),
       ...(timeout === undefined ? {} : { timeoutMs: parseDuration(timeout) }),
       ...(key === undefined ? {} : { key }),
       ...(priority === undefined ? {} : { priority }),
+      ...(threadId === undefined ? {} : { threadId: threadId as ThreadId }),
     }))
+  }
+
+  async #openThread(name: string, threadId: ThreadId): Promise<void> {
+    const owner = await this.#runtime.store.apply(openCalls, name, threadId)
+    if (owner === name) return
+    throw new HoldfastError('usage/agent', `thread "${threadId}" belongs to the agent "${owner}"`, {
+      remedy: 'call the function on another thread',
+    })
   }
 
   /** Counting what waits costs as much as there is of it: so it is done once for many, and the limit is about so much. */
@@ -139,23 +151,25 @@ export class CallDesk {
     return this.#callOf(called.runId)
   }
 
-  #callOf(runId: RunId): Call {
+  /** `isHere`: it is carried out here, and its end is heard of. */
+  #callOf(runId: RunId, isHere = false): Call {
     const cancel = async (reason?: string) => {
       const why = reason === undefined ? {} : { reason }
       await this.#runtime.store.apply(cancelRun, runId, { by: 'its caller', ...why })
     }
-    return { runId, result: () => this.#result(runId), cancel }
+    return { runId, result: () => this.#result(runId, isHere), cancel }
   }
 
-  #result(runId: RunId): Promise<unknown> {
+  #result(runId: RunId, isHere: boolean): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const known = this.#ended.get(runId)
       if (known !== undefined) return answer({ resolve, reject }, runId, known)
       const waiters = this.#waiters.get(runId)
       if (waiters === undefined) this.#waiters.set(runId, [{ resolve, reject }])
       else waiters.push({ resolve, reject })
-      this.#unlooked += 1
       this.#lookout ??= this.#listen()
+      if (isHere) return
+      this.#unlooked += 1
       this.#lookout.soon()
     })
   }
@@ -173,11 +187,19 @@ export class CallDesk {
     if (this.#ended.size > LIMITS.callsTogether) this.#ended.delete(this.#ended.keys().next().value!)
   }
 
-  /** Somebody else may carry it out: then its end is found in the store. */
+  /**
+   * Somebody else may carry it out, or take it over: then its end is found in the store, after a commit of another process. Of
+   * our own only those that end a run otherwise, as a cancel does: the usual end was heard of.
+   */
   #listen(): Lookout {
     const { store, clock } = this.#runtime
-    this.#stopCounting = store.onChange(() => (this.#unlooked = this.#waiters.size))
-    return new Lookout({ store, clock, everyMs: LIMITS.callLookMs, look: () => this.#look().catch(() => {}) }).listen()
+    const lookout = new Lookout({ store, clock, everyMs: LIMITS.callLookMs, look: () => this.#look().catch(() => {}) })
+    this.#stopCounting = store.onChange((topics) => {
+      if (this.#waiters.size === 0 || topics?.has('run.finished') === false) return
+      this.#unlooked = this.#waiters.size
+      lookout.soon()
+    })
+    return lookout
   }
 
   async #look(): Promise<void> {

@@ -2,13 +2,9 @@ import type { PolicyRule } from '../actions/policy.ts'
 import { HoldfastError, describeError } from '../base/errors.ts'
 import type { ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
-import { readConfig } from '../config/config.ts'
-import { loadConfig } from '../config/load.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import type { AgentDefinition, FunctionDefinition } from '../define/agent.ts'
 import type { ModelPrice } from '../loop/ports.ts'
-import { judgeProcess } from '../processes/identity.ts'
-import { liveDaemons } from '../runs/worker.ts'
 import { createRuntime as openRuntime } from '../runtime.ts'
 import type { Runtime as OpenRuntime } from '../runtime.ts'
 import type { ScheduleView as Schedule } from '../schedule/view.ts'
@@ -16,15 +12,13 @@ import { pendingMessages } from '../threads/message.ts'
 import { viewMessage } from '../threads/view.ts'
 import { tendRegularly } from '../workers/tend.ts'
 import type { Worker } from '../workers/worker.ts'
-import { answering, cancelWith } from './answer.ts'
+import { answering } from './answer.ts'
 import type { Answering } from './answer.ts'
-import { CallDesk } from './calls.ts'
 import type { Call, NewCall } from './calls.ts'
-import { openApprovals, openDoubts } from './desk.ts'
 import type { Approvals, Doubts } from './desk.ts'
-import { followUp, openSchedules } from './schedules.ts'
+import type { Doors } from './doors.ts'
+import type { AgentEvent } from './event.ts'
 import type { NewFollowUp, Schedules } from './schedules.ts'
-import { send } from './send.ts'
 import type { NewMessage, SentMessage } from './send.ts'
 
 type MessageView = ReturnType<typeof viewMessage>
@@ -41,9 +35,13 @@ type Agents =
       readonly capacity?: Readonly<Record<string, unknown>>
       /** After how long a worker that says nothing is taken for lost, as `15s`. */
       readonly lease?: string
+      /** Told to OpenTelemetry; `content`: what was said and done, too. By default as the environment says. */
+      readonly telemetry?: boolean | { readonly content?: boolean }
       readonly config?: never
     }
-  | ({ readonly config: string } & { readonly [Key in 'agents' | 'policy' | 'prices' | 'capacity' | 'lease']?: never })
+  | ({ readonly config: string } & {
+      readonly [Key in 'agents' | 'policy' | 'prices' | 'capacity' | 'lease' | 'telemetry']?: never
+    })
 
 export type RuntimeOptions = Agents & {
   /** The folder for everything outside the database, and by default for the database too. */
@@ -84,10 +82,11 @@ export type Sent = Omit<SentMessage, 'afterSeq'>
 /** Opens a runtime for the agents of this program. It executes nothing before it is started. */
 export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
   const { home, store, warn = (message: string) => process.emitWarning(message, 'HoldfastWarning') } = options
+  const config = await configOf(options)
   const runtime = await openRuntime({
     home,
     warn,
-    config: await configOf(options),
+    ...(config === undefined ? {} : { config }),
     environment: Object.fromEntries(
       Object.entries(process.env).flatMap(([key, text]) => (text === undefined ? [] : [[key, text]])),
     ),
@@ -96,15 +95,19 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
   return new EmbeddedRuntime(runtime, warn)
 }
 
-async function configOf({ agents, policy, prices, config, capacity, lease }: RuntimeOptions): Promise<LoadedConfig> {
-  if (config !== undefined) return loadConfig(config)
+/** What reads a configuration is loaded when there is one. */
+async function configOf(options: RuntimeOptions): Promise<LoadedConfig | undefined> {
+  const { agents, policy, prices, config, capacity, lease, telemetry } = options
+  if (config !== undefined) return (await import('../config/load.ts')).loadConfig(config)
+  const more = Object.entries({ policy, prices, capacity, lease, telemetry }).filter(([, value]) => value !== undefined)
+  if (agents.length === 0 && more.length === 0) return undefined
   const names = agents.map(({ name }) => name)
   const twice = names.find((name, index) => names.indexOf(name) < index)
   if (twice !== undefined)
     throw new HoldfastError('usage/agent', `there are two agents "${twice}"`, { remedy: 'rename one of them' })
   const named = Object.fromEntries(agents.map((agent) => [agent.name, agent]))
-  const limits = { ...(capacity === undefined ? {} : { capacity }), ...(lease === undefined ? {} : { lease }) }
-  const read = readConfig({ agents: named, policy: policy ?? [], prices: prices ?? {}, ...limits }, 'createRuntime')
+  const { readConfig } = await import('../config/config.ts')
+  const read = readConfig({ agents: named, ...Object.fromEntries(more) }, 'createRuntime')
   return { ...read, path: 'createRuntime', folder: process.cwd() }
 }
 
@@ -114,7 +117,8 @@ class EmbeddedRuntime implements Runtime {
   readonly approvals: Approvals
   readonly doubts: Doubts
   readonly schedules: Schedules
-  readonly #calls: CallDesk
+  #opening: Promise<Doors> | undefined
+  #doors: Doors | undefined
   #worker: Promise<Worker> | undefined
   #stopTending = () => {}
   #closed: Promise<void> | undefined
@@ -122,66 +126,79 @@ class EmbeddedRuntime implements Runtime {
   constructor(runtime: OpenRuntime, warn: (message: string) => void) {
     this.#runtime = runtime
     this.#warn = warn
-    this.approvals = openApprovals(runtime)
-    this.doubts = openDoubts(runtime)
-    this.schedules = openSchedules(runtime)
-    this.#calls = new CallDesk(runtime)
+    const behind = async <Door extends 'approvals' | 'doubts' | 'schedules'>(door: Door) => (await this.#open())[door]
+    this.approvals = later(APPROVALS, () => behind('approvals'))
+    this.doubts = later(DOUBTS, () => behind('doubts'))
+    this.schedules = later(SCHEDULES, () => behind('schedules'))
+  }
+
+  /** Most of the library, and who only looks at the store needs none of it. */
+  #open(): Promise<Doors> {
+    this.#opening ??= import('./doors.ts').then(({ openDoors }) => (this.#doors = openDoors(this.#runtime)))
+    return this.#opening
   }
 
   async start({
     workers = LIMITS.embeddedWorkers,
     calls = LIMITS.callsAtWork,
   }: { readonly workers?: number; readonly calls?: number } = {}): Promise<void> {
-    // Not as a daemon: several programs may share a home folder, and each has agents that the others do not know.
-    this.#worker ??= this.#runtime
-      .registerWorker('command', {
-        concurrency: workers,
-        calls,
-        onEnd: (runId, outcome) => this.#calls.hear(runId, outcome),
-      })
-      .then(async (worker) => {
-        this.#stopTending = tendRegularly(this.#runtime, worker)
-        await worker.start()
-        this.#calls.workHere(worker.calls)
-        return worker
-      })
+    this.#worker ??= this.#start(workers, calls)
     await this.#worker
   }
 
-  call(call: NewCall): Promise<Call> {
-    return this.#calls.call(call)
+  async #start(workers: number, calls: number): Promise<Worker> {
+    const doors = await this.#open()
+    const onEnd = doors.calls.hear.bind(doors.calls)
+    // Not as a daemon: several programs may share a home folder, and each has agents that the others do not know.
+    const worker = await this.#runtime.registerWorker('command', { concurrency: workers, calls, onEnd })
+    this.#stopTending = tendRegularly(this.#runtime, worker)
+    await worker.start()
+    doors.calls.workHere(worker.calls)
+    return worker
   }
 
-  callAll(calls: readonly NewCall[]): Promise<Call[]> {
-    return this.#calls.callAll(calls)
+  call(call: NewCall): Promise<Call> {
+    return this.#doors === undefined ? this.#open().then(({ calls }) => calls.call(call)) : this.#doors.calls.call(call)
+  }
+
+  async callAll(calls: readonly NewCall[]): Promise<Call[]> {
+    return (await this.#open()).calls.callAll(calls)
   }
 
   async send(message: NewMessage): Promise<Sent> {
-    return withoutSeq(await send(this.#runtime, message))
+    return withoutSeq(await (await this.#open()).send(message))
   }
 
   ask({ signal, ...message }: NewMessage & { readonly signal?: AbortSignal }): Answering {
     const sending = this.#ask(message, signal)
-    const cancel = () =>
-      void cancelWith(this.#runtime, sending, signal!).catch((error: unknown) => this.#warn(describeError(error)))
+    const cancel = () => void this.#cancel(sending, signal!).catch((error: unknown) => this.#warn(describeError(error)))
     signal?.addEventListener('abort', cancel, { once: true })
     const forget = () => signal?.removeEventListener('abort', cancel)
-    return answering(this.#runtime, sending, signal, forget)
+    return answering((stopped) => this.#follow(sending, stopped), sending, signal, forget)
+  }
+
+  async *#follow(sending: Promise<SentMessage>, stopped: AbortSignal): AsyncGenerator<AgentEvent> {
+    yield* (await this.#open()).follow(sending, stopped)
+  }
+
+  async #cancel(sending: Promise<SentMessage>, signal: AbortSignal): Promise<void> {
+    await (await this.#open()).cancelWith(sending, signal)
   }
 
   async #ask(message: NewMessage, signal: AbortSignal | undefined): Promise<SentMessage> {
     signal?.throwIfAborted()
-    if (this.#worker === undefined && !(await hasDaemon(this.#runtime)))
+    const doors = await this.#open()
+    if (this.#worker === undefined && !(await doors.hasDaemon()))
       this.#warn('nobody executes runs: this runtime was not started, and no daemon is running')
-    return send(this.#runtime, message)
+    return doors.send(message)
   }
 
   async inbox(threadId: string): Promise<MessageView[]> {
     return (await this.#runtime.store.read(pendingMessages, threadId as ThreadId, LIMITS.page)).map(viewMessage)
   }
 
-  followUp(asked: NewFollowUp): Promise<Schedule> {
-    return followUp(this.#runtime, asked)
+  async followUp(asked: NewFollowUp): Promise<Schedule> {
+    return (await this.#open()).followUp(asked)
   }
 
   close(): Promise<void> {
@@ -195,15 +212,44 @@ class EmbeddedRuntime implements Runtime {
       this.#stopTending()
       await worker?.drain(LIMITS.drainMs)
     } finally {
-      this.#calls.close()
+      const doors = await this.#opening?.catch(() => undefined)
+      doors?.calls.close()
       await this.#runtime.close()
     }
   }
 }
 
-const withoutSeq = ({ messageId, threadId, runId }: SentMessage): Sent => ({ messageId, threadId, runId })
-
-async function hasDaemon({ store }: OpenRuntime): Promise<boolean> {
-  const daemons = await store.read(liveDaemons, null)
-  return daemons.some(({ identity }) => judgeProcess(identity) !== 'dead')
+/** The same, loaded when one of its verbs is used. */
+function later<T extends object>(verbs: Readonly<Record<keyof T, true>>, load: () => Promise<T>): T {
+  const verb =
+    (name: string) =>
+    async (...args: readonly unknown[]) =>
+      ((await load()) as Record<string, (...args: readonly unknown[]) => unknown>)[name]!(...args)
+  return Object.fromEntries(Object.keys(verbs).map((name) => [name, verb(name)])) as T
 }
+
+const APPROVALS: Readonly<Record<keyof Approvals, true>> = {
+  list: true,
+  get: true,
+  approve: true,
+  skip: true,
+  deny: true,
+  edit: true,
+  ruleFor: true,
+  always: true,
+}
+
+const DOUBTS: Readonly<Record<keyof Doubts, true>> = { list: true, get: true, resolve: true }
+
+const SCHEDULES: Readonly<Record<keyof Schedules, true>> = {
+  add: true,
+  list: true,
+  get: true,
+  pause: true,
+  resume: true,
+  runNow: true,
+  remove: true,
+  occurrences: true,
+}
+
+const withoutSeq = ({ messageId, threadId, runId }: SentMessage): Sent => ({ messageId, threadId, runId })

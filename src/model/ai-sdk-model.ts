@@ -135,6 +135,9 @@ function parsedInput(input: string): unknown {
 
 const NO_TOKENS: TokenCounts = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }
 
+/** What an answer that came whole has cost. */
+export const tokensOf = (usage: SdkUsage): TokenCounts => finalTokens(usage, NO_TOKENS)
+
 /** What is said at the end replaces what events said before it, as far as it is said. */
 function finalTokens({ inputTokens, outputTokens }: SdkUsage, heard: TokenCounts): TokenCounts {
   const { total, cacheRead = 0, cacheWrite = 0 } = inputTokens

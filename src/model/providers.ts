@@ -1,9 +1,8 @@
-import { createRequire } from 'node:module'
-import { join, resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { resolve } from 'node:path'
 
 import { systemClock } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
+import { loadOptional } from '../base/optional-package.ts'
 import type { LanguageModel, ModelPrice } from '../loop/ports.ts'
 import { aiSdkModel } from './ai-sdk-model.ts'
 import type { SdkModel } from './ai-sdk.ts'
@@ -73,31 +72,10 @@ type Create = (settings: Readonly<Record<string, unknown>>) => (model: string) =
 
 async function loadProvider(provider: ProviderName, folder: string): Promise<Create> {
   const { package: name, create } = PROVIDERS[provider]
-  const loaded = (await loadFrom(folder, name)) ?? (await loadHere(name))
-  const found = loaded?.[create]
+  const found = (await loadOptional(name, folder))?.[create]
   if (typeof found === 'function') return found as Create
   const { version } = PROVIDERS[provider]
   throw new ModelError('model/no-provider', `models of ${provider} need the package ${name}, which is not installed`, {
     remedy: `npm install ${name}@${version}`,
   })
-}
-
-type Loaded = Readonly<Record<string, unknown>> | undefined
-
-const loadHere = (name: string): Promise<Loaded> => import(name).catch(absent) as Promise<Loaded>
-
-/** Beside the configuration, for a Holdfast that is installed elsewhere. */
-async function loadFrom(folder: string, name: string): Promise<Loaded> {
-  try {
-    const path = createRequire(join(resolve(folder), 'package.json')).resolve(name)
-    return (await import(pathToFileURL(path).href)) as Loaded
-  } catch (error) {
-    return absent(error)
-  }
-}
-
-function absent(error: unknown): undefined {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND') return undefined
-  throw error
 }

@@ -3,8 +3,8 @@ import type { AttemptId, RunId, ThreadId, WorkerId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { integer, json, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
-import { literals, now, skipLocked, sql } from '../store/sql.ts'
-import { GIVEN, all, first, jointly, one, run, single, together } from '../store/transition.ts'
+import { literals, now, skipLocked, sql, unindexed } from '../store/sql.ts'
+import { GIVEN, all, change, changed, first, one, single, together } from '../store/transition.ts'
 import type { Joint, Query, Transition } from '../store/transition.ts'
 import { openThread } from '../threads/thread.ts'
 import { fullAgents, isLimited, releaseSlots, takeSlots } from './capacity.ts'
@@ -20,6 +20,8 @@ import type { StepsRef } from './step.ts'
 export interface NewCall {
   readonly id: RunId
   readonly agent: string
+  /** A thread of its own, with an inbox; by default the one that all calls of the function share. */
+  readonly threadId?: ThreadId
   /** As JSON. */
   readonly input: string
   /** Calls with the same key are the same run. */
@@ -59,9 +61,12 @@ export type Called =
   /** The key belongs to another input. */
   | { readonly kind: 'conflict'; readonly runId: RunId }
 
-export function* openCalls(agent: string): Transition<void> {
-  yield* openThread(threadOfCalls(agent), agent, null)
+/** Whose the thread is: the function's, or somebody else's already. */
+export function* openCalls(agent: string, threadId: ThreadId = threadOfCalls(agent)): Transition<string> {
+  return (yield* openThread(threadId, agent, null)).agent
 }
+
+const threadOf = ({ agent, threadId }: NewCall) => threadId ?? threadOfCalls(agent)
 
 /** Stores calls to be carried out, whose function's thread is open. */
 export function* callAll(calls: readonly NewCall[]): Transition<Called[]> {
@@ -76,15 +81,16 @@ export function* callOne(call: NewCall): Transition<Called> {
   return yield* calledAs(call, yield* insertCall(call))
 }
 
-function* calledAs(call: NewCall, stored: object | undefined): Transition<Called> {
-  if (stored === undefined) return yield* knownCall(call)
+function* calledAs(call: NewCall, stored: number | undefined): Transition<Called> {
+  if (stored !== 1) return yield* knownCall(call)
   const { id: runId, agent, priority = 0 } = call
-  yield* record({ type: 'run.queued', threadId: threadOfCalls(agent), runId, data: { agent, priority } }, CALL_QUEUED)
+  yield* record({ type: 'run.queued', threadId: threadOf(call), runId, data: { agent, priority } }, CALL_QUEUED)
   return { kind: 'called', runId }
 }
 
 /** What two calls with one key must agree on; without a key nobody asks. */
-const digestOfCall = ({ key, agent, input }: NewCall) => (key === undefined ? '' : digestOf({ agent, input }))
+const digestOfCall = ({ key, agent, input, threadId }: NewCall) =>
+  key === undefined ? '' : digestOf({ agent, input, ...(threadId === undefined ? {} : { threadId }) })
 
 /** Who carries a call out from the moment in which it is stored. */
 export interface CallPlace {
@@ -98,10 +104,10 @@ export type CalledHere = { readonly kind: 'claimed'; readonly call: ClaimedCall 
 /** Stores a call and claims it in the same commit: whoever calls has a free place for it, and nothing waits before it. */
 export function* callHere(call: NewCall, { workerId, leaseMs, attemptId }: CallPlace): Transition<CalledHere> {
   const { id, agent, input, priority = 0 } = call
-  const threadId = threadOfCalls(agent)
+  const threadId = threadOf(call)
   const request = JSON.parse(requestOf(call)) as AgentRequest
   const claimed = { seq: 0, id, threadId, agent, request, input, fence: 1, attempt: 1, attemptId, workedMs: 0 }
-  const [stored] = yield* together([insertCall(call, 'running'), insertCallAttempt(claimed, workerId, leaseMs)])
+  const [stored] = yield* together([insertCallHere(call), insertCallAttempt(claimed, workerId, leaseMs)])
   if (stored === undefined) return yield* knownCall(call)
   yield* record({ type: 'run.queued', threadId, runId: id, data: { agent, priority } }, 'call.started')
   yield* record({ type: 'run.started', threadId, runId: id, data: { attempt: 1, fence: 1, workerId } }, 'call.started')
@@ -119,53 +125,47 @@ function* knownCall(call: NewCall): Transition<Exclude<Called, { kind: 'called' 
 
 const storedRow = row({ seq: integer })
 
-function insertCall(
-  call: NewCall,
-  state: 'queued' | 'running' = 'queued',
-): Query<{ readonly seq: number } | undefined> {
-  const { id, agent, input, priority = 0 } = call
-  const key = call.key ?? null
-  const digest = digestOfCall(call)
-  const request = requestOf(call)
-  const statement = first(
-    storedRow,
-    state === 'queued'
-      ? sql`insert into runs (id, thread_id, agent, state, priority, request, request_digest, submit_key, kind, input, created_at)
-          values (${id}, ${threadOfCalls(agent)}, ${agent}, 'queued', ${priority}, ${request}, ${digest}, ${key}, 'agent',
-            ${input}, ${now}) on conflict do nothing returning seq, id`
-      : sql`insert into runs (id, thread_id, agent, state, priority, request, request_digest, submit_key, kind, input, created_at,
-            fence, attempt, started_at)
-          values (${id}, ${threadOfCalls(agent)}, ${agent}, 'running', ${priority}, ${request}, ${digest}, ${key}, 'agent',
-            ${input}, ${now}, 1, 1, ${now}) on conflict do nothing returning seq, id`,
-  )
-  const values = [id, threadOfCalls(agent), agent, priority, request, digest, key, input]
-  return jointly(statement, state === 'queued' ? MANY_CALLS : MANY_CALLS_HERE, values)
+const valuesOf = (call: NewCall) => {
+  const { id, agent, input, priority = 0, key = null } = call
+  // Not always the thread that all calls share: see `threadOf`.
+  return [id, threadOf(call), agent, priority, requestOf(call), digestOfCall(call), key, input]
 }
 
-const MANY_CALLS: Joint = {
+const insertCall = (call: NewCall): Query<number> =>
+  change(call.key === undefined ? CALLS : KEYED_CALLS, valuesOf(call))
+
+const insertCallHere = (call: NewCall): Query<Decoded<typeof storedRow> | undefined> =>
+  changed(storedRow, CALLS_HERE, valuesOf(call))
+
+const CALLS: Joint = {
+  table: 'runs',
   columns: [
-    ['id', 'text'],
+    ['id', 'word'],
     ['thread_id', 'text'],
     ['agent', 'text'],
     ['priority', 'bigint'],
     ['request', 'text'],
-    ['request_digest', 'text'],
+    ['request_digest', 'word'],
     ['submit_key', 'text'],
     ['input', 'text'],
   ],
   key: ['id'],
+  likely: true,
   many: sql`insert into runs (id, thread_id, agent, state, priority, request, request_digest, submit_key, kind, input, created_at)
     select id, thread_id, agent, 'queued', priority, request, request_digest, submit_key, 'agent', input, ${now}
-    from ${GIVEN} order by place on conflict do nothing returning seq, id`,
+    from ${GIVEN} order by place on conflict do nothing`,
 }
 
-const MANY_CALLS_HERE: Joint = {
-  columns: MANY_CALLS.columns,
-  key: ['id'],
+/** Whoever calls again, with the same key, does so because it may be known. */
+const KEYED_CALLS: Joint = { ...CALLS, likely: false }
+
+const CALLS_HERE: Joint = {
+  ...KEYED_CALLS,
+  returns: ['seq'],
   many: sql`insert into runs (id, thread_id, agent, state, priority, request, request_digest, submit_key, kind, input, created_at,
       fence, attempt, started_at)
     select id, thread_id, agent, 'running', priority, request, request_digest, submit_key, 'agent', input, ${now}, 1, 1, ${now}
-    from ${GIVEN} order by place on conflict do nothing returning seq, id`,
+    from ${GIVEN} order by place on conflict do nothing`,
 }
 
 /** How many calls may wait is looked at now and then, not at each: counting them reads as many. */
@@ -265,8 +265,8 @@ function* takeCalls(agents: readonly string[], attempts: readonly AttemptId[]): 
     sql`update runs set state = 'running', fence = fence + 1, attempt = attempt + 1, started_at = coalesce(started_at, ${now}),
         expires_at = null
       where seq in (select seq from runs where state = 'queued' and input is not null
-          -- As a value, or the index of agents would be taken, which has all that ever ran.
-          and case when agent in (${literals(agents)}) then 1 else 0 end = 1
+          -- Or the index of agents would be taken, which has all that ever ran.
+          and ${unindexed(sql`agent in (${literals(agents)})`)}
           and (expires_at is null or expires_at > ${now})
         order by priority desc, seq limit ${attempts.length} ${skipLocked})
       returning seq, id, thread_id, agent, request, input, fence, attempt, ${now} - started_at - parked_ms as worked_ms`,
@@ -276,46 +276,39 @@ function* takeCalls(agents: readonly string[], attempts: readonly AttemptId[]): 
 
 function insertCallAttempt(call: ClaimedCall, workerId: WorkerId, leaseMs: number): Query<number> {
   const { attemptId: id, id: runId, attempt: number, fence, slots = [] } = call
-  const held = JSON.stringify(slots)
-  // No process carries the mark of a call: its worker's own is the one.
-  const statement =
-    run(sql`insert into attempts (id, run_id, number, fence, worker_id, mark, slots, claimed_at, lease_until)
-      select ${id}, id, ${number}, fence, ${workerId}, ${id}, ${held}, ${now}, ${now} + ${leaseMs} from runs
-      where id = ${runId} and fence = ${fence} and state = 'running' on conflict do nothing`)
-  return jointly(statement, MANY_ATTEMPTS, [id, runId, number, fence, workerId, leaseMs, held])
+  return change(ATTEMPTS, [id, runId, number, fence, workerId, leaseMs, JSON.stringify(slots)])
 }
 
-const MANY_ATTEMPTS: Joint = {
+/** No process carries the mark of a call: its worker's own is the one. */
+const ATTEMPTS: Joint = {
+  table: 'attempts',
   columns: [
-    ['id', 'text'],
-    ['run_id', 'text'],
+    ['id', 'word'],
+    ['run_id', 'word'],
     ['number', 'bigint'],
     ['fence', 'bigint'],
-    ['worker_id', 'text'],
+    ['worker_id', 'word'],
     ['lease_ms', 'bigint'],
     ['slots', 'text'],
   ],
   key: ['id'],
   many: sql`insert into attempts (id, run_id, number, fence, worker_id, mark, slots, claimed_at, lease_until)
     select given.id, given.run_id, given.number, given.fence, given.worker_id, given.id, given.slots, ${now}, ${now} + given.lease_ms
-    from ${GIVEN} join runs on runs.id = given.run_id and runs.fence = given.fence and runs.state = 'running'
-    on conflict do nothing returning id`,
+    from ${GIVEN} where (select runs.fence = given.fence and runs.state = 'running' from runs where runs.id = given.run_id)
+    on conflict do nothing`,
 }
 
 /** It holds no slots. */
-export function endCallAttempt(id: AttemptId, outcome: string): Query<number> {
-  const statement = run(
-    sql`update attempts set ended_at = ${now}, outcome = ${outcome} where id = ${id} and ended_at is null`,
-  )
-  return jointly(statement, MANY_ATTEMPT_ENDS, [id, outcome])
-}
+export const endCallAttempt = (id: AttemptId, outcome: string): Query<number> => change(ATTEMPT_ENDS, [id, outcome])
 
-const MANY_ATTEMPT_ENDS: Joint = {
+const ATTEMPT_ENDS: Joint = {
+  table: 'attempts',
   columns: [
-    ['id', 'text'],
-    ['outcome', 'text'],
+    ['id', 'word'],
+    ['outcome', 'word'],
   ],
   key: ['id'],
+  likely: true,
   many: sql`update attempts set ended_at = ${now}, outcome = given.outcome from ${GIVEN}
-    where attempts.id = given.id and attempts.ended_at is null returning attempts.id`,
+    where attempts.id = given.id and ${unindexed(sql`attempts.ended_at is null`)}`,
 }

@@ -1,4 +1,6 @@
+import type { Instant } from '../base/clock.ts'
 import { record } from '../events/event.ts'
+import { settleCall } from '../schedule/run-ended.ts'
 import { integer, row } from '../store/row.ts'
 import { sql } from '../store/sql.ts'
 import { one, single } from '../store/transition.ts'
@@ -10,14 +12,16 @@ import type { Outcome } from './finish.ts'
 import { DECISION, holdRun, parkRun, resumeRun } from './park.ts'
 import type { Parked } from './park.ts'
 import { findRun } from './run.ts'
-import type { Run } from './run.ts'
+import type { Run, Usage } from './run.ts'
 import { settleStep } from './step.ts'
 import type { StepOutcome, StepsRef } from './step.ts'
 
 /** What of a call its end has to know. */
-export type FinishedCall = Pick<Run, 'agent' | 'threadId' | 'request'> & {
+export type FinishedCall = Pick<Run, 'agent' | 'threadId' | 'request' | 'attempt'> & {
   /** The capacity that it holds. */
   readonly slots?: readonly string[]
+  /** A loop inside of it has, or may have, actions that end with it. */
+  readonly hasActions?: boolean
 }
 
 export type CallFinish =
@@ -29,7 +33,7 @@ const FINISHED: CallFinish = { kind: 'finished' }
 
 /**
  * The end of a call that nobody else waits for, with what its last steps came to. Anything that is not as usual (a cancel,
- * another attempt, a schedule or a parent behind it) goes the way of every run.
+ * another attempt, actions or a parent behind it) goes the way of every run.
  */
 export function* finishCall(
   attempt: StepsRef,
@@ -39,15 +43,17 @@ export function* finishCall(
 ): Transition<CallFinish> {
   for (const step of steps) yield* settleStep(attempt, step)
   const isScheduled = call.request.kind === 'agent' && call.request.scheduled === true
-  const isLight = outcome.state === 'succeeded' && !isScheduled && (call.slots ?? []).length === 0
-  if (!isLight) return yield* finishAsAny(attempt, outcome)
+  // What an earlier attempt left is looked for as well.
+  const hasActions = call.hasActions === true || call.attempt > 1
+  const isPlain = !hasActions && (call.slots ?? []).length === 0 && outcome.usage === undefined
+  if (outcome.state !== 'succeeded' || !isPlain) return yield* finishAsAny(attempt, outcome)
   const { result } = outcome
   const text = result === undefined ? null : JSON.stringify(result)
-  const ended = yield* succeedLight(attempt, text)
-  if (ended === undefined) return yield* finishAsAny(attempt, outcome)
+  if ((yield* succeedLight(attempt, text)) === 0) return yield* finishAsAny(attempt, outcome)
   yield* endCallAttempt(attempt.id, 'succeeded')
   const { threadId, agent } = call
   const { runId } = attempt
+  if (isScheduled) yield* settleCall(runId)
   yield* record({ type: 'run.finished', threadId, runId, data: { state: 'succeeded', agent } }, 'call.finished')
   return FINISHED
 }
@@ -59,21 +65,34 @@ function* finishAsAny(attempt: AttemptRef, outcome: Outcome): Transition<CallFin
     : { kind: 'reconciled', run: (yield* findRun.single(attempt.runId)) ?? finish.run }
 }
 
-/** A call waits for a person: one of its writes may or may not have happened. Goes on at once if that is known by now. */
-export function* parkCall(attempt: StepsRef, steps: readonly StepOutcome[]): Transition<Parked> {
+/** Until when, and why, a call waits for something else than a person. */
+export interface Wait {
+  readonly until: Instant
+  readonly reason: string
+  /** What was spent and is not on the bill. */
+  readonly usage: Usage
+}
+
+/**
+ * A call waits for a person: one of its writes may or may not have happened, or may not be done without a yes. Goes on at once if
+ * that is known by now. Or it waits for an instant: that of a rate limit.
+ */
+export function* parkCall(attempt: StepsRef, steps: readonly StepOutcome[], wait?: Wait): Transition<Parked> {
   for (const step of steps) yield* settleStep(attempt, step)
+  if (wait !== undefined) return yield* parkRun(attempt, wait.reason, wait.until, wait.usage)
   yield* holdRun(attempt.runId)
   const parked = yield* parkRun(attempt, DECISION)
-  if (parked.kind === 'parked' && (yield* openDoubtsOf.single(attempt.runId)).count === 0)
+  if (parked.kind === 'parked' && (yield* undecidedOf.single(attempt.runId)).count === 0)
     yield* resumeRun(attempt.runId)
   return parked
 }
 
 const countRow = row({ count: integer })
 
-const openDoubtsOf = single((runId: Run['id']) =>
+const undecidedOf = single((runId: Run['id']) =>
   one(
     countRow,
-    sql`select count(*) as count from actions where run_id = ${runId} and state = 'in_doubt' and given_up is null`,
+    sql`select count(*) as count from actions where run_id = ${runId}
+      and (state = 'waiting' or (state = 'in_doubt' and given_up is null))`,
   ),
 )

@@ -2,10 +2,9 @@ import type { RunId } from '../base/ids.ts'
 import { withdrawActions } from '../actions/propose.ts'
 import { doubtOpenSteps } from '../actions/step-doubt.ts'
 import { record } from '../events/event.ts'
-import { row, text } from '../store/row.ts'
-import { now, sql } from '../store/sql.ts'
-import { GIVEN, first, jointly, run } from '../store/transition.ts'
-import type { Joint, Transition } from '../store/transition.ts'
+import { now, sql, unindexed } from '../store/sql.ts'
+import { GIVEN, change, first, run } from '../store/transition.ts'
+import type { Joint, Query, Transition } from '../store/transition.ts'
 import { settleRun } from '../schedule/run-ended.ts'
 import { deliverCompletion } from '../threads/accept.ts'
 import { untakenMessages } from '../threads/message.ts'
@@ -114,31 +113,25 @@ function* writeEnd(holds: ReturnType<typeof sql>, outcome: Outcome): Transition<
   )
 }
 
-const endedRow = row({ id: text<RunId>() })
-
 /**
  * The success of a run on which nothing hangs: no parent, schedule, slot or workspace. Guarded like every end, and whoever does
  * not win by it asks `finishRun`. Of its own because many of these go in one statement.
  */
-export function succeedLight({ runId, fence }: AttemptRef, result: string | null) {
-  const statement = first(
-    endedRow,
-    sql`update runs set state = 'succeeded', ended_at = ${now}, result = ${result}
-      where id = ${runId} and fence = ${fence} and state = 'running' and cancel_requested_at is null returning id`,
-  )
-  return jointly(statement, MANY_SUCCESSES, [runId, fence, result])
-}
+export const succeedLight = ({ runId, fence }: AttemptRef, result: string | null): Query<number> =>
+  change(SUCCESSES, [runId, fence, result])
 
-const MANY_SUCCESSES: Joint = {
+const SUCCESSES: Joint = {
+  table: 'runs',
   columns: [
-    ['id', 'text'],
+    ['id', 'word'],
     ['fence', 'bigint'],
     ['result', 'text'],
   ],
   key: ['id'],
+  likely: true,
   many: sql`update runs set state = 'succeeded', ended_at = ${now}, result = given.result
-    from ${GIVEN} where runs.id = given.id and runs.fence = given.fence and runs.state = 'running'
-      and runs.cancel_requested_at is null returning runs.id`,
+    from ${GIVEN} where runs.id = given.id and runs.fence = given.fence and ${unindexed(sql`runs.state = 'running'`)}
+      and runs.cancel_requested_at is null`,
 }
 
 const sqlBoolean = (value: boolean) => (value ? sql`(1 = 1)` : sql`(1 = 0)`)

@@ -4,7 +4,7 @@ import { record } from '../events/event.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
-import { GIVEN, all, jointly, one, run, single, together } from '../store/transition.ts'
+import { GIVEN, all, change, one, run, single } from '../store/transition.ts'
 import type { Joint, Query, Transition } from '../store/transition.ts'
 import type { AttemptRef } from './attempt.ts'
 import { findRun } from './run.ts'
@@ -75,14 +75,6 @@ const RECORDED: Advanced = { kind: 'recorded' }
  * begins but by the run's current attempt, and nothing after a cancel; what a step has done is a fact all the same.
  */
 export function* advanceRun(ref: StepsRef, outcomes: readonly StepOutcome[], next?: string): Transition<Advanced> {
-  const [last] = outcomes
-  // The usual case, a step after a step, in one round trip.
-  if (outcomes.length === 1 && last !== undefined && next !== undefined && !isListed(last)) {
-    const [settled, begun] = yield* together([settling(ref, last), beginStep(ref, next)])
-    if (settled === 1) yield* tell(ref, last)
-    else yield* settleLate(ref, last)
-    return yield* answerFor(ref, begun)
-  }
   for (const outcome of outcomes) yield* settleStep(ref, outcome)
   return next === undefined ? RECORDED : yield* answerFor(ref, yield* beginStep(ref, next))
 }
@@ -144,79 +136,66 @@ function* tell({ runId }: StepsRef, { name, state, error }: StepOutcome): Transi
 }
 
 /** Guarded by the step's own try, not by the run's state. */
-function settleWrite({ runSeq }: StepsRef, { name, tries, state, result, error, by }: StepOutcome): Query<number> {
-  const statement = run(
-    sql`update steps set state = ${state}, result = ${result}, error = ${error}, settled_by = ${by}, settled_at = ${now}
-      where run_seq = ${runSeq} and name = ${name} and tries = ${tries} and state = 'started'`,
-  )
-  return jointly(statement, MANY_SETTLED, [runSeq, name, tries, state, result, error, by])
-}
+const settleWrite = ({ runSeq }: StepsRef, { name, tries, state, result, error, by }: StepOutcome): Query<number> =>
+  change(SETTLED, [runSeq, name, tries, state, result, error, by])
 
-const MANY_SETTLED: Joint = {
+const SETTLED: Joint = {
+  table: 'steps',
   columns: [
     ['run_seq', 'bigint'],
     ['name', 'text'],
     ['tries', 'bigint'],
-    ['state', 'text'],
+    ['state', 'word'],
     ['result', 'text'],
     ['error', 'text'],
     ['settled_by', 'text'],
   ],
   key: ['run_seq', 'name'],
+  likely: true,
   many: sql`update steps set state = given.state, result = given.result, error = given.error, settled_by = given.settled_by,
       settled_at = ${now}
     from ${GIVEN} where steps.run_seq = given.run_seq and steps.name = given.name and steps.tries = given.tries
-      and steps.state = 'started' returning steps.run_seq, steps.name`,
+      and steps.state = 'started'`,
 }
 
 /** The first that is recorded counts. */
-function keepRead({ runSeq, fence }: StepsRef, { name, state, result, error, by }: StepOutcome): Query<number> {
-  const statement = run(
-    sql`insert into steps (run_seq, name, effect, state, tries, result, error, settled_by, started_at, settled_at)
-      select seq, ${name}, 'read', ${state}, 1, ${result}, ${error}, ${by}, ${now}, ${now} from runs
-      where seq = ${runSeq} and fence = ${fence} and state = 'running' on conflict do nothing`,
-  )
-  return jointly(statement, MANY_READS, [runSeq, fence, name, state, result, error, by])
-}
+const keepRead = ({ runSeq, fence }: StepsRef, { name, state, result, error, by }: StepOutcome): Query<number> =>
+  change(READS, [runSeq, fence, name, state, result, error, by])
 
-const MANY_READS: Joint = {
+const READS: Joint = {
+  table: 'steps',
   columns: [
     ['run_seq', 'bigint'],
     ['fence', 'bigint'],
     ['name', 'text'],
-    ['state', 'text'],
+    ['state', 'word'],
     ['result', 'text'],
     ['error', 'text'],
     ['settled_by', 'text'],
   ],
   key: ['run_seq', 'name'],
+  likely: true,
   many: sql`insert into steps (run_seq, name, effect, state, tries, result, error, settled_by, started_at, settled_at)
     select given.run_seq, given.name, 'read', given.state, 1, given.result, given.error, given.settled_by, ${now}, ${now}
-    from ${GIVEN} join runs on runs.seq = given.run_seq and runs.fence = given.fence and runs.state = 'running'
-    on conflict do nothing returning run_seq, name`,
+    from ${GIVEN} where (select runs.fence = given.fence and runs.state = 'running' from runs where runs.seq = given.run_seq)
+    on conflict do nothing`,
 }
 
 /** The intent of a write. */
-function beginStep({ runSeq, fence }: StepsRef, name: string): Query<number> {
-  const statement = run(
-    sql`insert into steps (run_seq, name, effect, state, tries, started_at)
-      select seq, ${name}, 'write', 'started', 1, ${now} from runs
-      where seq = ${runSeq} and fence = ${fence} and state = 'running' and cancel_requested_at is null
-      on conflict do nothing`,
-  )
-  return jointly(statement, MANY_BEGUN, [runSeq, fence, name])
-}
+const beginStep = ({ runSeq, fence }: StepsRef, name: string): Query<number> => change(BEGUN, [runSeq, fence, name])
 
-const MANY_BEGUN: Joint = {
+const BEGUN: Joint = {
+  table: 'steps',
   columns: [
     ['run_seq', 'bigint'],
     ['fence', 'bigint'],
     ['name', 'text'],
   ],
   key: ['run_seq', 'name'],
+  likely: true,
   many: sql`insert into steps (run_seq, name, effect, state, tries, started_at)
     select given.run_seq, given.name, 'write', 'started', 1, ${now}
-    from ${GIVEN} join runs on runs.seq = given.run_seq and runs.fence = given.fence and runs.state = 'running'
-      and runs.cancel_requested_at is null
-    on conflict do nothing returning run_seq, name`,
+    from ${GIVEN} where (select runs.fence = given.fence and runs.state = 'running' and runs.cancel_requested_at is null
+      from runs where runs.seq = given.run_seq)
+    on conflict do nothing`,
 }

@@ -7,7 +7,8 @@ import { first } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { appendEntry, lastSummaryOf } from '../threads/conversation.ts'
 import type { Entry } from '../threads/conversation.ts'
-import { areStillPending, consumeMessages, wereTakenBy } from '../threads/message.ts'
+import { consumeMessages } from '../threads/consume.ts'
+import { areStillPending, wereTakenBy } from '../threads/message.ts'
 import type { AttemptRef } from './attempt.ts'
 import { findRun, runRow } from './run.ts'
 import type { Run, Usage } from './run.ts'
@@ -97,7 +98,7 @@ export function* recordSummary(attempt: AttemptRef, summary: Summary): Transitio
 }
 
 /** Adds to the bill, if the claim still holds. */
-function* spend(attempt: AttemptRef, usage: Usage): Transition<Run | undefined> {
+export function* spend(attempt: AttemptRef, usage: Usage): Transition<Run | undefined> {
   return yield* first(
     runRow,
     sql`update runs set input_tokens = input_tokens + ${usage.inputTokens}, output_tokens = output_tokens + ${usage.outputTokens},

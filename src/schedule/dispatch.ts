@@ -1,11 +1,12 @@
 import type { MessageId, RunId, ThreadId } from '../base/ids.ts'
-import { callOne, openCalls, threadOfCalls } from '../runs/call.ts'
+import { callHere, callOne, openCalls, threadOfCalls } from '../runs/call.ts'
+import type { CallPlace, ClaimedCall } from '../runs/call.ts'
 import { wakeThread } from '../runs/send.ts'
 import { submitRun } from '../runs/submit.ts'
 import { knownAgents } from '../runs/worker.ts'
 import { row, text } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
-import { first, run } from '../store/transition.ts'
+import { first, run, together } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { acceptMessage } from '../threads/accept.ts'
 import { reopenThread } from '../threads/remove.ts'
@@ -19,10 +20,19 @@ export interface FiringIds {
   readonly threadId: ThreadId
   readonly runId: RunId
   readonly messageId: MessageId
+  /** Whoever fires has a place for the call that it leads to, and begins it at once. */
+  readonly place?: CallPlace
 }
 
 export type Dispatched =
-  | { readonly kind: 'dispatched'; readonly threadId: ThreadId; readonly messageId?: MessageId; readonly runId?: RunId }
+  | {
+      readonly kind: 'dispatched'
+      readonly threadId: ThreadId
+      readonly messageId?: MessageId
+      readonly runId?: RunId
+      /** It took the place. */
+      readonly call?: ClaimedCall
+    }
   /** Its thread is stopped: it waits until somebody opens that again. */
   | { readonly kind: 'held'; readonly threadId: ThreadId }
   | { readonly kind: 'failed'; readonly error: string; readonly transient: boolean }
@@ -196,18 +206,17 @@ function* toCommand(
   return dropped(`the run was refused: ${submitted.kind}`)
 }
 
-function* toFunction(target: TargetOf<'call'>, occurrence: Occurrence, { runId }: FiringIds): Transition<Dispatched> {
-  if (!(yield* isKnownAgent(target.function))) return dropped(`no worker has the function ${target.function}`)
-  yield* openCalls(target.function)
+function* toFunction(target: TargetOf<'call'>, occurrence: Occurrence, ids: FiringIds): Transition<Dispatched> {
+  const { runId, place } = ids
   const threadId = threadOfCalls(target.function)
+  const [known, thread] = yield* together([knownAgents.single(target.function), findThread.single(threadId)])
+  if (known.length === 0) return dropped(`no worker has the function ${target.function}`)
+  if (thread === undefined || thread.state === 'removed') yield* openCalls(target.function)
   yield* lead(occurrence, threadId, { runId })
-  const called = yield* callOne({
-    id: runId,
-    agent: target.function,
-    input: JSON.stringify(target.input ?? null),
-    scheduled: true,
-  })
-  return { kind: 'dispatched', threadId, runId: called.runId }
+  const call = { id: runId, agent: target.function, input: JSON.stringify(target.input ?? null), scheduled: true }
+  if (place === undefined) return { kind: 'dispatched', threadId, runId: (yield* callOne(call)).runId }
+  const called = yield* callHere(call, place)
+  return { kind: 'dispatched', threadId, runId, ...(called.kind === 'claimed' ? { call: called.call } : {}) }
 }
 
 function* presentOwner({ ownerThread }: Schedule): Transition<ThreadId | null> {

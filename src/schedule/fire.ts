@@ -1,9 +1,10 @@
 import { invariant } from '../base/errors.ts'
 import type { OccurrenceId, ScheduleId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
+import type { ClaimedCall } from '../runs/call.ts'
 import { integer, row } from '../store/row.ts'
 import { literals, now, sql } from '../store/sql.ts'
-import { all, first, holding, one, run, single } from '../store/transition.ts'
+import { all, first, holding, one, run, single, together } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { dispatch } from './dispatch.ts'
 import type { FiringIds } from './dispatch.ts'
@@ -20,7 +21,12 @@ import { takeBack } from './take-back.ts'
 const instantRow = row({ at: integer })
 
 export type Fired =
-  | { readonly kind: 'fired'; readonly occurrences: readonly OccurrenceId[] }
+  | {
+      readonly kind: 'fired'
+      readonly occurrences: readonly OccurrenceId[]
+      /** What took the place that there was for it. */
+      readonly call?: ClaimedCall
+    }
   /** Somebody else did, or it was changed or paused meanwhile. */
   | { readonly kind: 'lost' }
   | { readonly kind: 'not-due' }
@@ -30,25 +36,30 @@ export type Fired =
  * Of several that try, the one that moves `next_at` fires.
  */
 export function* fireSchedule(id: ScheduleId, dueAt: number, ids: FiringIds): Transition<Fired> {
-  const schedule = yield* findSchedule.single(id)
+  const [schedule, { at }] = yield* together([findSchedule.single(id), one(instantRow, sql`select ${now} as at`)])
   if (schedule?.state !== 'active' || schedule.nextAt !== dueAt) return { kind: 'lost' }
-  const { at } = yield* one(instantRow, sql`select ${now} as at`)
   if ((schedule.nextFireAt ?? at) > at) return { kind: 'not-due' }
   const plan = planFiring(schedule, at)
   const advanced = yield* advance(schedule, plan)
   if (advanced === undefined) return { kind: 'lost' }
   for (const passed of plan.passedOver) yield* passOver(schedule, passed)
   const occurrences: OccurrenceId[] = []
+  let isUnderWay = false
+  let call: ClaimedCall | undefined
   for (const [index, firing] of plan.fire.entries()) {
     const occurrence = { ...firing, id: `${id}.${firing.dueAt}` as OccurrenceId }
     const begun = yield* begin(advanced, occurrence, index === 0 ? ids : undefined)
-    if (begun !== undefined) occurrences.push(begun.id)
+    if (begun === undefined) continue
+    occurrences.push(begun.occurrence.id)
+    isUnderWay ||= begun.isUnderWay
+    call ??= begun.call
   }
-  if (advanced.nextAt === null) {
+  // Its end comes with that of what was begun.
+  if (advanced.nextAt === null && !isUnderWay) {
     const held = yield* findSchedule.single(id)
     if (held?.state === 'active') yield* endWhenOver(held)
   }
-  return { kind: 'fired', occurrences }
+  return { kind: 'fired', occurrences, ...(call === undefined ? {} : { call }) }
 }
 
 function* advance(schedule: Schedule, { next, fire }: Plan): Transition<Schedule | undefined> {
@@ -77,21 +88,35 @@ type NewOccurrence = Pick<Firing, 'dueAt' | 'lateMs'> & {
  * Stores an occurrence and begins it, unless the one before it or the day's spending is in the way. Without ids it follows
  * another one that is caught up. Undefined: this instant has its line already, from before the schedule was changed.
  */
-function* begin(schedule: Schedule, occurrence: NewOccurrence, ids?: FiringIds): Transition<Occurrence | undefined> {
-  const before = yield* openOccurrences.single(schedule.id)
-  const stored = yield* first(
-    occurrenceRow,
-    sql`insert into occurrences (id, schedule_id, due_at, origin, state, late_ms, thread_id, by_whom, created_at)
-      values (${occurrence.id}, ${schedule.id}, ${occurrence.dueAt}, ${occurrence.origin}, 'due', ${occurrence.lateMs},
-        ${schedule.targetThread}, ${occurrence.byWhom ?? null}, ${now}) on conflict do nothing returning *`,
-  )
+function* begin(schedule: Schedule, occurrence: NewOccurrence, ids?: FiringIds): Transition<Begun | undefined> {
+  const [before, stored] = yield* together([
+    openOccurrences.single(schedule.id),
+    first(
+      occurrenceRow,
+      sql`insert into occurrences (id, schedule_id, due_at, origin, state, late_ms, thread_id, by_whom, created_at)
+        values (${occurrence.id}, ${schedule.id}, ${occurrence.dueAt}, ${occurrence.origin}, 'due', ${occurrence.lateMs},
+          ${schedule.targetThread}, ${occurrence.byWhom ?? null}, ${now}) on conflict do nothing returning *`,
+    ),
+  ])
   if (stored === undefined) return undefined
   const spent = yield* daySpent(schedule)
+  if (spent === undefined && before.length === 0 && ids !== undefined)
+    return { occurrence: stored, ...(yield* attempt(schedule, stored, ids)) }
   if (spent !== undefined) yield* settleOccurrence(stored, { kind: 'skipped', reason: spent })
-  else if (before.length === 0) yield* ids === undefined ? release(stored) : attempt(schedule, stored, ids)
+  else if (before.length === 0) yield* release(stored)
   else yield* overlap(schedule, stored, before, ids === undefined)
-  return stored
+  return { occurrence: stored, isUnderWay: false }
 }
+
+interface Attempted {
+  /** It is dispatched: something else will end it. */
+  readonly isUnderWay: boolean
+  readonly call?: ClaimedCall
+}
+
+type Begun = Attempted & { readonly occurrence: Occurrence }
+
+const NOT_UNDER_WAY: Attempted = { isUnderWay: false }
 
 const sumRow = row({ spent: integer })
 
@@ -151,24 +176,28 @@ function* release({ id }: Occurrence): Transition<void> {
   )
 }
 
-function* attempt(schedule: Schedule, occurrence: Occurrence, ids: FiringIds): Transition<void> {
+function* attempt(schedule: Schedule, occurrence: Occurrence, ids: FiringIds): Transition<Attempted> {
   const result = yield* dispatch(schedule, occurrence, ids)
   const attempts = occurrence.attempts + 1
-  if (result.kind === 'held') return yield* holdForThread(occurrence, result.threadId)
+  if (result.kind === 'held') {
+    yield* holdForThread(occurrence, result.threadId)
+    return NOT_UNDER_WAY
+  }
   if (result.kind === 'failed') {
     const tried = { ...occurrence, attempts }
     yield* run(sql`update occurrences set attempts = ${attempts}, run_id = null, message_id = null
       where id = ${occurrence.id} and state in (${literals(OPEN_OCCURRENCES)})`)
     const { error: reason, transient } = result
-    return yield* settleOccurrence(
-      tried,
-      transient ? { kind: 'failed', reason, transient } : { kind: 'dropped', reason },
-    )
+    yield* settleOccurrence(tried, transient ? { kind: 'failed', reason, transient } : { kind: 'dropped', reason })
+    return NOT_UNDER_WAY
   }
   const { threadId, runId } = result
   const { scheduleId, dueAt, lateMs, origin } = occurrence
   const data = { scheduleId, name: schedule.name, dueAt, lateMs, origin, attempts }
-  yield* record({ type: 'occurrence.dispatched', threadId, ...(runId === undefined ? {} : { runId }), data })
+  // Nothing of it is due any more: whoever looks for that need not look again.
+  const event = { type: 'occurrence.dispatched', threadId, ...(runId === undefined ? {} : { runId }), data } as const
+  yield* record(event, 'firing.dispatched')
+  return { isUnderWay: true, ...(result.call === undefined ? {} : { call: result.call }) }
 }
 
 function* holdForThread({ id, scheduleId, dueAt }: Occurrence, threadId: string): Transition<void> {
@@ -270,17 +299,25 @@ export function* runNow(id: ScheduleId, key: string, by: string, ids: FiringIds)
   const asked = { id: occurrenceId, dueAt: at, lateMs: 0, origin: 'run_now', byWhom: by } as const
   const begun = yield* begin(schedule, asked, ids)
   invariant(begun !== undefined, 'a firing by hand has a name of its own')
-  return { kind: 'begun', occurrence: (yield* findOccurrence.single(begun.id)) ?? begun }
+  const { occurrence } = begun
+  return { kind: 'begun', occurrence: (yield* findOccurrence.single(occurrence.id)) ?? occurrence }
 }
 
-const dueRow = row({ id: (cell): ScheduleId => cell as ScheduleId, nextAt: integer })
+const dueRow = row({ id: (cell): ScheduleId => cell as ScheduleId, nextAt: integer, calls: functionIn })
+
+/** By how a target begins: it may be long. Where it does not say so, the call waits until somebody takes it. */
+function functionIn(cell: unknown): string | undefined {
+  return /^\{"kind":"call","function":"([^"\\]+)"/.exec(String(cell))?.[1]
+}
+
 const againRow = row({ id: (cell): OccurrenceId => cell as OccurrenceId })
 
 /** Whose instant has come, the earliest first. */
 export const dueSchedules = single((limit: number) =>
   all(
     dueRow,
-    sql`select id, next_at from schedules where state = 'active' and next_fire_at is not null and next_fire_at <= ${now}
+    sql`select id, next_at, substr(target, 1, 300) as calls from schedules
+      where state = 'active' and next_fire_at is not null and next_fire_at <= ${now}
       order by next_fire_at limit ${limit}`,
   ),
 )

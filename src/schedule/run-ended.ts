@@ -1,3 +1,4 @@
+import type { RunId } from '../base/ids.ts'
 import type { FailureCode, Run } from '../runs/run.ts'
 import { integer, row } from '../store/row.ts'
 import { sql } from '../store/sql.ts'
@@ -32,6 +33,12 @@ export function* settleRun(ended: Run): Transition<void> {
   for (const occurrence of yield* occurrencesOfRun(ended.id)) {
     yield* settleOccurrence(occurrence, yield* settlementOf(ended, occurrence))
   }
+}
+
+/** The same for a call that succeeded, of which there is nothing to be known but that. */
+export function* settleCall(runId: RunId): Transition<void> {
+  for (const occurrence of yield* occurrencesOfRun(runId))
+    yield* settleOccurrence(occurrence, { kind: 'succeeded', costMicrousd: 'run' })
 }
 
 function* settlementOf(ended: Run, { scheduleId }: Occurrence): Transition<Settlement> {

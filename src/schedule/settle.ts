@@ -2,6 +2,7 @@ import type { RunId, ScheduleId, ThreadId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { row, text } from '../store/row.ts'
 import { literals, now, sql } from '../store/sql.ts'
+import type { Sql } from '../store/sql.ts'
 import { all, first, holding, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { tellThread } from '../threads/notice.ts'
@@ -18,7 +19,8 @@ import type { Retry, Schedule } from './schedule.ts'
  */
 
 export type Settlement =
-  | { readonly kind: 'succeeded'; readonly costMicrousd?: number }
+  /** `run`: what its run cost. */
+  | { readonly kind: 'succeeded'; readonly costMicrousd?: number | 'run' }
   /** The run it led to failed. `transient`: it had done nothing yet, and may be tried again. */
   | { readonly kind: 'failed'; readonly reason: string; readonly transient: boolean; readonly costMicrousd?: number }
   /** It cannot be, whatever one tries. */
@@ -47,8 +49,19 @@ export function* settleOccurrence(occurrence: Occurrence, settlement: Settlement
     ? yield* tellOwner(schedule, `occurrence:${settled.id}`, wordsOn(schedule, settled))
     : undefined
   const data = { ...briefly(settled, schedule), ...(told === undefined ? {} : { told }) }
-  yield* record({ type: 'occurrence.settled', ...placeOf(settled), data })
+  const event = { type: 'occurrence.settled', ...placeOf(settled), data } as const
+  // Only who waits for this one is due by it; without such a one nobody need look.
+  if (yield* releaseNext(schedule)) yield* record(event)
+  else yield* record(event, 'firing.settled')
   yield* follow(schedule, settled)
+}
+
+/** Whoever waits for the one that ended is next. */
+function* releaseNext({ id }: Schedule): Transition<boolean> {
+  const released =
+    yield* run(sql`update occurrences set next_attempt_at = ${AT_ONCE} where state = 'due' and waits = 'overlap' and id = (
+    select id from occurrences where schedule_id = ${id} and state = 'due' and waits = 'overlap' order by due_at, id limit 1)`)
+  return released > 0
 }
 
 /** Of what this firing may cost nothing is left for another try. */
@@ -85,13 +98,20 @@ export function waitBefore({ baseMs, factor, jitter }: Retry, { id, attempts }: 
 
 function* writeEnd(occurrence: Occurrence, settlement: Settlement): Transition<Occurrence | undefined> {
   const { state, reason } = endOf(occurrence, settlement)
-  const cost = 'costMicrousd' in settlement ? (settlement.costMicrousd ?? 0) : 0
+  const cost = costOf(settlement)
   return yield* first(
     occurrenceRow,
     sql`update occurrences set state = ${state}, reason = ${reason}, error = ${settlement.kind === 'failed' ? settlement.reason : occurrence.error},
         waits = null, next_attempt_at = null, wait_ms = null, settled_at = ${now}, cost_microusd = cost_microusd + ${cost}
       where id = ${occurrence.id} and state in (${literals(OPEN_OCCURRENCES)}) returning *`,
   )
+}
+
+function costOf(settlement: Settlement): Sql {
+  const cost = 'costMicrousd' in settlement ? (settlement.costMicrousd ?? 0) : 0
+  return cost === 'run'
+    ? sql`coalesce((select r.cost_microusd from runs r where r.id = occurrences.run_id), 0)`
+    : sql`${cost}`
 }
 
 /** What failed for now, and was tried as often as it may be, is dropped: the last error and the number of attempts say why. */
@@ -136,9 +156,6 @@ function* follow(schedule: Schedule, settled: Occurrence): Transition<void> {
   const failures = settled.state === 'succeeded' ? 0 : schedule.failures + (hasFailed(settled) ? 1 : 0)
   if (failures !== schedule.failures)
     yield* run(sql`update schedules set failures = ${failures} where id = ${schedule.id}`)
-  // Whoever waits for this one is next.
-  yield* run(sql`update occurrences set next_attempt_at = ${AT_ONCE} where state = 'due' and waits = 'overlap' and id = (
-    select id from occurrences where schedule_id = ${schedule.id} and state = 'due' and waits = 'overlap' order by due_at, id limit 1)`)
   const { state, options } = schedule
   if (state === 'ended' || state === 'removed') return
   // A firing by hand is none of its own: the regular one is still to come.
@@ -184,11 +201,8 @@ export function* endSchedule(schedule: Schedule, state: 'ended' | 'removed', rea
   )
   if (ended === 0) return false
   const data = { scheduleId: schedule.id, name: schedule.name, state, reason }
-  yield* record({
-    type: 'schedule.ended',
-    ...(schedule.targetThread === null ? {} : { threadId: schedule.targetThread }),
-    data,
-  })
+  const place = schedule.targetThread === null ? {} : { threadId: schedule.targetThread }
+  yield* record({ type: 'schedule.ended', ...place, data }, 'firing.over')
   return true
 }
 

@@ -56,7 +56,15 @@ export function makeApp(options: AppOptions): Hono<Env> {
   // Without a token nobody learns what is not there.
   app.use('/api/*', known)
   servePage(app, readPage(), warn)
-  app.notFound((c) => answerError(c, new HoldfastError('not-found/route', `there is no ${c.req.path}`), warn))
+  app.notFound((c) =>
+    answerError(
+      c,
+      new HoldfastError('not-found/route', `there is no ${c.req.path}`, {
+        remedy: 'GET /api/v1/openapi.json lists what there is',
+      }),
+      warn,
+    ),
+  )
   app.onError((error, c) => answerError(c, error, warn))
   return app
 }

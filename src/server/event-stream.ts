@@ -2,10 +2,10 @@ import type { Clock } from '../base/clock.ts'
 import { HoldfastError, describeError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
 import { jsonText } from '../base/visible.ts'
-import { eventsAfter, lastEventSeq } from '../events/event.ts'
-import type { Event } from '../events/event.ts'
-import { viewEvent } from '../runs/view.ts'
+import { lastEventSeq } from '../events/event.ts'
+import { forgottenThrough, refuseForgotten } from '../events/retention.ts'
 import type { Store } from '../store/store.ts'
+import { EventPages } from './event-pages.ts'
 import type { LiveTexts, TextPart } from './live-text.ts'
 
 export interface StreamPorts {
@@ -15,16 +15,20 @@ export interface StreamPorts {
   readonly warn: (text: string) => void
 }
 
+interface ReaderPorts extends StreamPorts {
+  readonly pages: EventPages
+}
+
 /**
  * Server-sent events, from any number on. Nothing is kept for a reader but that number: what it has not taken is read
  * from the store when it comes for more, so a slow reader holds one page and a stopped one is cut off.
  */
 export class EventStreams {
-  readonly #ports: StreamPorts
+  readonly #ports: ReaderPorts
   readonly #open = new Set<AbortController>()
 
   constructor(ports: StreamPorts) {
-    this.#ports = ports
+    this.#ports = { ...ports, pages: new EventPages(ports.store) }
   }
 
   /** `cut` breaks the connection under a reader that takes nothing; `isGood` says whether it may still read. */
@@ -60,6 +64,7 @@ export class EventStreams {
   /** A number that nobody was given comes from another database; waiting for it would pass over what happens until then. */
   async #refuseFuture(after: number): Promise<void> {
     const { seq } = await this.#ports.store.read(lastEventSeq)
+    refuseForgotten(after, await this.#ports.store.read(forgottenThrough))
     if (after <= seq) return
     throw new HoldfastError('events/ahead', `the last event is ${seq}; there is no ${after} yet`, {
       remedy: 'the number comes from another database: begin again with after=0, or from a snapshot',
@@ -68,7 +73,7 @@ export class EventStreams {
 }
 
 async function* frames(
-  ports: StreamPorts,
+  ports: ReaderPorts,
   after: number,
   signal: AbortSignal,
   isGood: () => Promise<boolean>,
@@ -80,7 +85,7 @@ async function* frames(
     yield 'retry: 1000\n\n'
     while (!signal.aborted) {
       // Texts first: what a step records was said before it.
-      const events = news.takeChanged() ? await ports.store.read(eventsAfter, seq, LIMITS.eventsTogether) : []
+      const { events, frames: told } = news.takeChanged() ? await ports.pages.after(seq) : NOTHING
       const texts = newTexts()
       // A token that was revoked meanwhile sees nothing of what came after.
       if (events.length + texts.length > 0 && !(await isGood())) return
@@ -88,7 +93,7 @@ async function* frames(
       if (events.length === LIMITS.eventsTogether) news.change()
       for (const event of events)
         if (event.runId !== null && event.type === 'run.finished') ports.texts.forget(event.runId)
-      if (events.length + texts.length > 0) yield [...texts.map(textFrame), ...events.map(eventFrame)].join('')
+      if (events.length + texts.length > 0) yield `${texts.map(textFrame).join('')}${told}`
       else if ((await news.next()) === 'silence') yield ': still here\n\n'
     }
   } finally {
@@ -96,27 +101,32 @@ async function* frames(
   }
 }
 
-const eventFrame = (event: Event) => `id: ${event.seq}\ndata: ${jsonText(viewEvent(event))}\n\n`
+const NOTHING = { events: [], frames: '' } as const
 
 /** Without an id: what is only being said has no place in the order of what happened. */
 const textFrame = (part: TextPart) => `event: text\ndata: ${jsonText(part)}\n\n`
 
 /** Wakes one stream. Subscribed as long as it is open, so that nothing falls between a look and the wait after it. */
 class News {
-  readonly #ports: StreamPorts
+  readonly #ports: ReaderPorts
   readonly #signal: AbortSignal
   readonly #stops: readonly (() => void)[]
   #changed = true
   #said = false
   #wake: ((what: 'news' | 'silence') => void) | undefined
 
-  constructor(ports: StreamPorts, signal: AbortSignal) {
+  constructor(ports: ReaderPorts, signal: AbortSignal) {
     this.#ports = ports
     this.#signal = signal
+    // What was kept while nobody listened may be old.
+    ports.pages.forget()
     const heard = () => this.#wake?.('news')
     signal.addEventListener('abort', heard, { once: true })
     this.#stops = [
-      ports.store.onChange(() => this.change()),
+      ports.store.onChange(() => {
+        ports.pages.forget()
+        this.change()
+      }),
       ports.texts.onText(() => {
         this.#said = true
         heard()
@@ -142,6 +152,7 @@ class News {
     if (this.#changed || this.#said || this.#signal.aborted) return Promise.resolve('news')
     return new Promise((resolve) => {
       const disarm = this.#ports.clock.after(LIMITS.heartbeatMs, () => {
+        this.#ports.pages.forget()
         this.#changed = true
         this.#wake?.('silence')
       })

@@ -36,7 +36,10 @@ const listenerOf = ({ store, random, config }: Runtime): Listener => ({
 
 export async function hearClient(c: Context<Env>, runtime: Runtime): Promise<Response> {
   const client = c.req.param('client') ?? ''
-  if (!isClient(client)) throw new HoldfastError('not-found/client', `there is no client "${client}"`)
+  if (!isClient(client))
+    throw new HoldfastError('not-found/client', `there is no client "${client}"`, {
+      remedy: 'use claude, codex or gemini',
+    })
   const input = await c.req.text()
   const shown = shownIn(runtime.home, client, input)
   const { output } = await hear(listenerOf(runtime), { client, input, ...(shown === undefined ? {} : { shown }) })

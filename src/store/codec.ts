@@ -6,14 +6,15 @@ export interface TextCodec {
   open(text: string): string
 }
 
-/** As they are stored. Most statements have nothing to seal, and then nothing is copied. */
+/** As they are stored. Most statements have nothing to seal, and then nothing is copied. The same again is not looked at again. */
 export function sealed<T>(values: readonly T[], codec: TextCodec | undefined): readonly T[] {
   if (codec === undefined) return values
   let copy: T[] | undefined
+  let [last, kept] = ['', '']
   for (let index = 0; index < values.length; index += 1) {
     const value = values[index]!
     if (typeof value !== 'string') continue
-    const kept = codec.seal(value)
+    if (value !== last) [last, kept] = [value, codec.seal(value)]
     if (kept !== value) (copy ??= [...values])[index] = kept as T
   }
   return copy ?? values

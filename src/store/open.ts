@@ -4,6 +4,7 @@ import type { Clock } from '../base/clock.ts'
 import { HoldfastError } from '../base/errors.ts'
 import type { Randomness } from '../base/ids.ts'
 import type { TextCodec } from './codec.ts'
+import { openSqliteStore } from './sqlite/store.ts'
 import type { Store } from './store.ts'
 
 export interface StoreOptions {
@@ -13,11 +14,13 @@ export interface StoreOptions {
   readonly codec?: TextCodec
 }
 
-/** Opens what HOLDFAST_STORE names. An engine is loaded only when it is asked for. */
+/**
+ * Opens what HOLDFAST_STORE names. SQLite, which is the usual one, is at hand: to look for its file would take longer than
+ * to read it. Its library and the other engine are loaded only when they are asked for.
+ */
 export async function openStore(url: string, options: StoreOptions): Promise<Store> {
   const path = /^sqlite:(.+)$/.exec(url)?.[1]
   if (path !== undefined) {
-    const { openSqliteStore } = await import('./sqlite/store.ts')
     return openSqliteStore({ path: path === ':memory:' ? path : resolve(path), ...options })
   }
   if (/^postgres(ql)?:\/\//.test(url)) {

@@ -30,6 +30,9 @@ export const among = (words: readonly string[]): Sql => sql`(select value from j
 /** One after the other, whatever they have in common; there is at least one. */
 export const unionAll = (parts: readonly Sql[]): Sql => parts.reduce((whole, part) => sql`${whole} union all ${part}`)
 
+/** A condition as a value, so that no index is chosen for it: rows that are named one by one are looked up one by one. */
+export const unindexed = (condition: Sql): Sql => sql`case when ${condition} then 1 else 0 end = 1`
+
 /** For the claim of a queue's head: rows that another worker is about to take are passed over, where there are others. */
 export const skipLocked: Sql = raw('/* skip locked */')
 

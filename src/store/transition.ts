@@ -23,7 +23,7 @@ export class Query<T> {
   topic?: string
   /** Several that do not need each other's answers, asked in one go. */
   parts?: readonly Query<unknown>[]
-  /** It is about one row, and has a form for many: an engine may put those that share a commit into one statement. */
+  /** It is about one row of a joint statement: an engine may put those that share a commit into one. */
   given?: Given
 
   constructor(sql: Sql, returnsRows: boolean, read: (answer: Answer) => T, deferred = false) {
@@ -60,15 +60,31 @@ export const single = <Args extends readonly unknown[], T>(build: (...args: Args
   single: build,
 })
 
-/** The rows of a joint statement, in its form for many. */
+/** The rows that a joint statement is about. */
 export const GIVEN: Sql = raw('/* given */')
 
-/** A statement about one row that can be asked for many rows at once. */
+/**
+ * A statement about rows that are given, one or many at once: what a statement costs (the way there, parsing, planning, looking
+ * for its place) is then paid once for all that share a commit.
+ */
 export interface Joint {
-  readonly columns: readonly (readonly [name: string, type: 'text' | 'bigint'])[]
-  /** What tells its rows apart; the same columns are in what it returns. Without it nobody waits for an answer. */
+  /** What it changes. */
+  readonly table: string
+  /** A `word` is text of our own, a state or an id: nobody looks for secrets in it. */
+  readonly columns: readonly (readonly [name: string, type: 'text' | 'word' | 'bigint'])[]
+  /** What tells its rows apart, in what is given and in the table. Without it nobody waits for an answer. */
   readonly key: readonly string[]
-  /** Over the rows `given`; besides those it has no values but `now`. */
+  /** What comes back of a row besides its key. */
+  readonly returns?: readonly string[]
+  /**
+   * Nearly always every row that was given is changed. So an engine goes on before it has the answer, as if it were so, and
+   * checks it in the same transaction: if it was not, nothing of that happened, and everything is done again one by one.
+   */
+  readonly likely?: boolean
+  /**
+   * From `GIVEN`, with its guards in `where`; besides what is given it has no values but `now`. A guard on another row is a
+   * `select` of its own, or a database begins with all the rows for which it might hold and looks through what is given for each.
+   */
   readonly many: Sql
 }
 
@@ -78,11 +94,24 @@ export interface Given {
   readonly values: readonly (string | number | null)[]
 }
 
-/** Makes a query joint: `query` is about the row of `values`, and what it returns has the columns of the key. */
-export function jointly<T>(query: Query<T>, joint: Joint, values: Given['values']): Query<T> {
+function about<T>(query: Query<T>, joint: Joint, values: Given['values']): Query<T> {
   query.given = { joint, values }
   return query
 }
+
+/** Asks a joint statement for one row: how many it changed. */
+export const change = (joint: Joint, values: Given['values']): Query<number> =>
+  about(new Query(joint.many, false, changesOf), joint, values)
+
+/** The same for what it returned. */
+export const changed = <T>(shape: Row<T>, joint: Joint, values: Given['values']): Query<T | undefined> =>
+  about(first(shape, joint.many), joint, values)
+
+/** The same at the moment of the commit: its place among the transition's other statements does not matter. */
+export const append = (joint: Joint, values: Given['values']): Query<void> =>
+  about(new Query(joint.many, false, () => undefined, true), joint, values)
+
+const changesOf = ({ changes }: Answer): number => changes
 
 /** Asks for all of them in one round trip: none needs another's answer. They happen in this order. */
 export function* together<const Parts extends readonly Query<unknown>[]>(
@@ -108,13 +137,10 @@ export const all = <T>(shape: Row<T>, statement: Sql): Query<T[]> =>
   new Query(statement, true, ({ rows }) => rows.map((record) => shape.decode(record)))
 
 /** Runs a statement for its effect and says how many rows it changed. */
-export const run = (statement: Sql): Query<number> => new Query(statement, false, ({ changes }) => changes)
+export const run = (statement: Sql): Query<number> => new Query(statement, false, changesOf)
 
 /** A statement whose row lock holds against everybody, also against members of the same batch. */
 export function holding<T>(lock: string, query: Query<T>): Query<T> {
   query.lock = lock
   return query
 }
-
-/** A statement for the moment of the commit: its place among the transition's other statements does not matter. */
-export const atCommit = (statement: Sql): Query<void> => new Query(statement, false, () => undefined, true)

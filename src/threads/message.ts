@@ -1,6 +1,5 @@
 import type { MessageId, RunId, ThreadId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
-import { leadsTo } from '../schedule/settle.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { literals, now, raw, sql, unionAll } from '../store/sql.ts'
@@ -98,22 +97,6 @@ export function* wereTakenBy(ids: readonly string[], runId: RunId): Transition<b
   )
   return taken !== undefined
 }
-
-/** Shown to the model in the step that is being recorded: each takes effect in this one turn. */
-export function* consumeMessages(ids: readonly string[], runId: RunId, threadId: ThreadId): Transition<void> {
-  for (const id of ids) {
-    const consumed = yield* first(
-      kindRow,
-      sql`update messages set state = 'consumed', consumed_by_run = ${runId}, settled_at = ${now}
-        where id = ${id} and state in ('pending', 'leased') returning kind`,
-    )
-    if (consumed === undefined) continue
-    yield* record({ type: 'message.consumed', threadId, runId, data: { messageId: id } })
-    if (consumed.kind === 'followup') yield* leadsTo(id, runId)
-  }
-}
-
-const kindRow = row({ kind: oneOf(MESSAGE_KINDS) })
 
 /**
  * At most one "waiting" of a child waits, the newest: also after one that was taken comes back. Whoever tells of a wait

@@ -64,5 +64,8 @@ export function* holdThread(id: ThreadId): Transition<Thread | undefined> {
 
 /** Threads whose id starts with `prefix`, two at most: enough to know whether it is unique. */
 export const threadsByPrefix = single((prefix: string) =>
-  all(threadRow, sql`select * from threads where substr(id, 1, length(${prefix})) = ${prefix} order by id limit 2`),
+  all(
+    threadRow,
+    sql`select * from threads where id >= ${prefix} and id < ${`${prefix}\u{10ffff}`} order by id limit 2`,
+  ),
 )

@@ -47,3 +47,9 @@ export const listActs = single((limit: number, after?: string) =>
       order by id desc limit ${limit}`,
   ),
 )
+
+/** Forgets what was done long ago: a bounded number at a time. Ids are in the order of time. */
+export function* forgetActs(limit: number, keptMs: number): Transition<number> {
+  return yield* run(sql`delete from acts where id in (
+    select id from (select id, at from acts order by id limit ${limit}) as oldest where at <= ${now} - ${keptMs})`)
+}

@@ -1,3 +1,4 @@
+import type { PolicyRule } from '../actions/policy.ts'
 import { afterThisTurn } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
 import { formatDuration } from '../base/duration.ts'
@@ -7,12 +8,14 @@ import type { AttemptId, Randomness, RunId, WorkerId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { FunctionBody, FunctionRun } from '../define/function.ts'
 import { insideOf } from '../define/inside.ts'
+import type { Prices } from '../model/prices.ts'
 import { claimCalls, refOfCall } from '../runs/call.ts'
 import type { CallPlace, ClaimedCall } from '../runs/call.ts'
 import { isLimited } from '../runs/capacity.ts'
 import type { CapacityLimits } from '../runs/capacity.ts'
 import type { Claim } from '../runs/claim.ts'
 import { finishCall, parkCall } from '../runs/finish-call.ts'
+import type { Wait } from '../runs/finish-call.ts'
 import { keepLateResult } from '../runs/finish.ts'
 import type { Outcome } from '../runs/finish.ts'
 import { isTerminal } from '../runs/run.ts'
@@ -28,6 +31,10 @@ import { asJson } from './judge-step.ts'
 export interface FunctionAgent {
   readonly name: string
   readonly body: FunctionBody
+  /** For the calls of a loop inside of it: the rules of the configuration, how long a person has to answer, and what models cost. */
+  readonly policy?: readonly PolicyRule[]
+  readonly approvalMs?: number
+  readonly prices?: Prices
 }
 
 export interface CallsOptions {
@@ -231,9 +238,9 @@ export class Calls {
   }
 
   async #begin(call: ClaimedCall, signal: AbortSignal): Promise<RecordedRun> {
-    const { executor, store } = this.#options
+    const { executor, store, functions, random } = this.#options
     const known = call.attempt === 1 ? [] : await store.read(stepsOf, call.id)
-    return new RecordedRun(executor, call, signal, known)
+    return new RecordedRun(executor, call, signal, known, { agent: functions.get(call.agent)!, random })
   }
 
   async #toItsEnd({ call, stop }: Held, run: RecordedRun): Promise<Outcome | Halt> {
@@ -257,23 +264,24 @@ export class Calls {
     const isLost = signal.reason === 'lease-lost' && !('state' in ended && ended.state === 'succeeded')
     const halt = 'kind' in ended ? ended : undefined
     if (isLost || (halt?.kind === 'stopped' && halt.why === 'superseded')) return
-    const mayPark = halt?.kind === 'in-doubt' && !signal.aborted
-    if (mayPark && (await this.#parked(call, run))) return
+    const mayPark = (halt?.kind === 'undecided' || halt?.kind === 'waits') && !signal.aborted
+    if (mayPark && (await this.#parked(call, run, halt.kind === 'waits' ? halt : undefined))) return
     await this.#finish(call, run, outcomeOfEnd(ended, call, signal))
   }
 
   /** False: it is to be cancelled, and may not wait. */
-  async #parked(call: ClaimedCall, run: RecordedRun): Promise<boolean> {
+  async #parked(call: ClaimedCall, run: RecordedRun, wait: Wait | undefined): Promise<boolean> {
     const { executor, store } = this.#options
     const [ref, unsaved] = [refOfCall(call), run.takeUnsaved()]
-    const parked = await untilStored(executor, () => store.apply(parkCall, ref, unsaved))
+    const parked = await untilStored(executor, () => store.apply(parkCall, ref, unsaved, wait))
     return parked.kind === 'parked' || parked.run?.fence !== ref.fence || parked.run.state !== 'running'
   }
 
   async #finish(call: ClaimedCall, run: RecordedRun, outcome: Outcome): Promise<void> {
     const { executor, store, onEnd } = this.#options
     const [ref, unsaved] = [refOfCall(call), run.takeAll()]
-    const write = () => store.apply(finishCall, ref, call, outcome, unsaved)
+    const ended = run.hasActions ? { ...call, hasActions: true } : call
+    const write = () => store.apply(finishCall, ref, ended, outcome, unsaved)
     const finished = await write().catch(() => untilStored(executor, write))
     if (finished.kind === 'finished') return onEnd(call.id, outcome)
     if (isTerminal(finished.run.state)) await untilStored(executor, () => store.apply(keepLateResult, ref, outcome))
@@ -308,7 +316,7 @@ export async function refuseMessages(executor: Executor, claim: Claim): Promise<
 
 async function outcomeOf(body: FunctionBody, run: RecordedRun): Promise<Outcome> {
   try {
-    const result = await insideOf(run.id, () => body(run as unknown as FunctionRun<never>))
+    const result = await insideOf(run, () => body(run as unknown as FunctionRun<never>))
     const text = asJson(result)
     if (text.kind === 'trouble')
       return { state: 'failed', code: 'validation', error: `what it returned cannot be kept: ${text.trouble}` }

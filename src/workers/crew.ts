@@ -3,13 +3,15 @@ import type { Randomness } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Tool } from '../loop/ports.ts'
-import { openChannels, openSigner } from '../notify/open.ts'
 import type { Store } from '../store/store.ts'
-import { McpServers } from '../tools/mcp/servers.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
+import { isWanted } from '../telemetry/wanted.ts'
+import type { McpServers } from '../tools/mcp/servers.ts'
 import type { AnyAgent, LiveEvent } from './execute-agent.ts'
 import { homePaths, readWindowUrl } from './home.ts'
 import type { AgentPorts } from './open-agents.ts'
 import { openOwnAgent } from './own-agent.ts'
+import { tracedAgents } from './traced-agents.ts'
 import { registerThisProcess } from './worker.ts'
 import type { Worker, WorkerOptions } from './worker.ts'
 
@@ -41,48 +43,80 @@ export interface Crew {
 export async function openCrew(options: CrewOptions): Promise<Crew> {
   const { store, clock, random, warn, live, home, config, leaseMs, backlog, env } = options
   const place = { cwd: config?.folder ?? home, env, codeCache: homePaths(home).codeCache }
-  const definitions = config?.mcpServers ?? new Map<string, never>()
-  const servers = new McpServers({ definitions, clock, random, warn, place, folder: homePaths(home).mcpServers })
-  const agents = await openAgents(config, { store, clock, random, warn, place, backlog, servers })
+  let servers: McpServers | undefined
+  const openServers = async () => {
+    const mcp = await import('../tools/mcp/servers.ts')
+    const definitions = config?.mcpServers ?? new Map<string, never>()
+    servers ??= new mcp.McpServers({ definitions, clock, random, warn, place, folder: homePaths(home).mcpServers })
+    return servers
+  }
+  const telemetry = await openTelemetry(options)
+  const opened = await openAgents(config, { store, clock, random, warn, place, backlog }, openServers)
+  const agents = telemetry === undefined ? opened : tracedAgents(telemetry, opened)
   return {
     ...toolsIn(agents),
-    registerWorker: (kind, own) => {
-      if (kind === 'daemon') void servers.endLeftovers()
+    registerWorker: async (kind, own) => {
+      if (kind === 'daemon') void (await openServers()).endLeftovers()
       return registerThisProcess({
         store,
         clock,
         random,
         warn,
-        live,
+        live: telemetry === undefined ? live : (event) => (telemetry.heard(event), live(event)),
         home,
         kind,
+        ...(telemetry === undefined ? {} : { telemetry }),
         leaseMs,
         agents,
         limits: config?.capacity ?? {},
         graceMs: LIMITS.graceMs,
         workspaces: { env },
-        ...(kind === 'daemon' ? asDaemon(options) : {}),
-        ...(config?.occurrencesKeptMs === undefined ? {} : { occurrencesKeptMs: config.occurrencesKeptMs }),
+        ...(kind === 'daemon' ? await asDaemon(options) : {}),
+        ...(config?.retention?.occurrencesKeptMs === undefined
+          ? {}
+          : { occurrencesKeptMs: config.retention.occurrencesKeptMs }),
         ...own,
       })
     },
-    close: () => servers.close(),
+    async close() {
+      await servers?.close()
+      await telemetry?.close()
+    },
   }
 }
 
+/** Its code, and the package that it needs, are loaded where somebody wants it. */
+async function openTelemetry(options: CrewOptions): Promise<Telemetry | undefined> {
+  const { config, env, home } = options
+  if (!isWanted(config?.telemetry, env)) return undefined
+  const telemetry = await import('../telemetry/telemetry.ts')
+  return telemetry.openTelemetry({ ...options, settings: config?.telemetry, folder: config?.folder ?? home })
+}
+
 /** Where none is configured there is but our own, and the code of the others is not loaded. */
-async function openAgents(config: LoadedConfig | undefined, ports: AgentPorts): Promise<ReadonlyMap<string, AnyAgent>> {
+async function openAgents(
+  config: LoadedConfig | undefined,
+  ports: Omit<AgentPorts, 'servers'>,
+  openServers: () => Promise<McpServers>,
+): Promise<ReadonlyMap<string, AnyAgent>> {
   if (config !== undefined && config.agents.size > 0)
-    return (await import('./open-agents.ts')).openAllAgents(config, ports)
+    return (await import('./open-agents.ts')).openAllAgents(config, { ...ports, servers: await openServers() })
   const own = openOwnAgent(config, ports)
   return new Map([[own.name, own]])
 }
 
-function asDaemon({ config, clock, env, home }: CrewOptions): Pick<WorkerOptions, 'wakes' | 'notifies'> {
+async function asDaemon(options: CrewOptions): Promise<Pick<WorkerOptions, 'wakes' | 'notifies' | 'keeper'>> {
+  const [{ openChannels, openSigner }, { Keeper, forgetting }] = await Promise.all([
+    import('../notify/open.ts'),
+    import('./keeper.ts'),
+  ])
+  const { config, clock, env, home } = options
+  const forgets = forgetting(config)
   openSigner(config?.webhookSecret, clock, env)
   return {
     wakes: { commands: config?.wake ?? new Map<string, never>(), env },
     notifies: { channels: openChannels(config?.notify ?? [], clock, env), window: () => readWindowUrl(home) },
+    ...(forgets === undefined ? {} : { keeper: new Keeper({ ...options, ...forgets }) }),
   }
 }
 

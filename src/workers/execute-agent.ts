@@ -30,6 +30,8 @@ import { endRivals } from './rivals.ts'
 /** An agent of the configuration, with its model and tools at hand. */
 export interface OpenAgent {
   readonly name: string
+  /** As the configuration names it. */
+  readonly model?: string
   readonly system: string
   readonly ask: AskModel
   readonly tools: ReadonlyMap<string, Tool>
@@ -168,7 +170,7 @@ async function keepFiles(executor: Executor, claim: Claim): Promise<void> {
   if (claim.run.workspace === 'transaction') await executor.workspaces?.checkpoint(executor, claim)
 }
 
-const foldersIn = (home: string): ActionFolders => ({
+export const foldersIn = (home: string): ActionFolders => ({
   path: (mark, theirs) => commandFolder(theirs ?? home, mark),
   prepare: (mark) => ensureFolder(commandFolder(home, mark)),
   isThere: (mark, theirs) => existsSync(commandFolder(theirs ?? home, mark)),

@@ -26,7 +26,6 @@ import { isTerminal } from '../runs/run.ts'
 import type { Run } from '../runs/run.ts'
 import type { Store } from '../store/store.ts'
 import type { WorkspaceRequest } from '../workspace/workspace.ts'
-import { concludeTurn, printedIn } from './client-turn.ts'
 import { outcomeOfCutOff, outcomeOfEnd } from './command-outcome.ts'
 import type { LiveEvent } from './execute-agent.ts'
 import { commandFolder, homePaths } from './home.ts'
@@ -237,6 +236,7 @@ async function outcomeFor(
   const seen = outcome.kind === 'ended' ? outcomeOfEnd(outcome.end, isTurn) : outcomeOfCutOff(outcome.output)
   if (request.kind !== 'command' || request.client === undefined) return seen
   const ports = { store: executor.store, stored: <T>(write: () => Promise<T>) => untilStored(executor, write) }
+  const { concludeTurn, printedIn } = await import('./client-turn.ts')
   const printed = await printedIn(folder, outcome.kind === 'ended' ? outcome.end : outcome.output)
   return concludeTurn(ports, claim, { ...request, client: request.client }, { outcome: seen, printed })
 }

@@ -2,23 +2,31 @@ import { afterThisTurn } from '../base/clock.ts'
 import { HoldfastError, describeError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { FunctionRun, StepCall, StepOptions } from '../define/function.ts'
+import { OWN_LOOP } from '../define/own-loop.ts'
+import type { HasOwnLoop, OwnLoop } from '../define/own-loop.ts'
 import { begins } from '../define/owner.ts'
 import { refOfCall } from '../runs/call.ts'
 import type { ClaimedCall } from '../runs/call.ts'
+import type { Wait } from '../runs/finish-call.ts'
 import { advanceRun, restartStep } from '../runs/step.ts'
 import type { Step, StepOutcome, StepsRef } from '../runs/step.ts'
 import type { Executor } from './execute.ts'
 import { untilStored } from './execute.ts'
 import { StepFailed, asJson, askProbe, isNotDone, judgeCutOff, judgeDoubted, keyOf } from './judge-step.ts'
 import type { Judged } from './judge-step.ts'
+import type { OwnLoopPorts } from './own-loop.ts'
 
 /** Why a function got no further. */
 export type Halt =
   | { readonly kind: 'stopped'; readonly why: 'cancel-requested' | 'superseded' | 'timeout' }
-  /** A write may or may not have happened: evidence or a person says which. */
-  | { readonly kind: 'in-doubt' }
+  /** A write may or may not have happened, or may not be done without a yes: a person says which. */
+  | { readonly kind: 'undecided' }
+  | ({ readonly kind: 'waits' } & Wait)
   /** It cannot go on: its code is not the one that began, or what a step returned cannot be kept. */
   | { readonly kind: 'broken'; readonly error: string }
+
+/** Whose run it is, and chance. */
+type Ours = Pick<OwnLoopPorts, 'agent' | 'random'>
 
 type Work<T> = (call: StepCall) => T | PromiseLike<T>
 
@@ -36,7 +44,7 @@ type Try = Pick<StepOutcome, 'name' | 'tries'> & { readonly listed: boolean; rea
  * The function goes on with what a step returned while that is being recorded, but nothing happens before it is: the next
  * step begins after a commit that has both. So there is one commit between two steps.
  */
-export class RecordedRun implements FunctionRun {
+export class RecordedRun implements FunctionRun, HasOwnLoop {
   readonly id: string
   readonly input: unknown
   readonly attempt: number
@@ -45,7 +53,10 @@ export class RecordedRun implements FunctionRun {
   readonly halted: Promise<Halt>
   readonly #halt: (halt: Halt) => void
   readonly #executor: Executor
+  readonly #call: ClaimedCall
+  readonly #of: Ours
   readonly #ref: StepsRef
+  #loop: Promise<OwnLoop> | undefined
   readonly #known: ReadonlyMap<string, Step>
   /** Steps that are recorded and that this attempt has not come to. */
   readonly #ahead: Set<string>
@@ -58,18 +69,52 @@ export class RecordedRun implements FunctionRun {
   readonly #whenQuiet: (() => void)[] = []
   readonly #whenReached: (() => void)[] = []
 
-  constructor(executor: Executor, call: ClaimedCall, signal: AbortSignal, known: readonly Step[]) {
+  constructor(executor: Executor, call: ClaimedCall, signal: AbortSignal, known: readonly Step[], of: Ours) {
     this.id = call.id
     this.input = JSON.parse(call.input)
     this.attempt = call.attempt
     this.signal = signal
     this.#executor = executor
+    this.#call = call
+    this.#of = of
     this.#ref = refOfCall(call)
     this.#known = new Map(known.map((step) => [step.name, step]))
     this.#ahead = new Set(this.#known.keys())
     const { promise, resolve } = Promise.withResolvers<Halt>()
     this.halted = promise
     this.#halt = resolve
+  }
+
+  /** For a loop that is not ours; its code is loaded when there is one. */
+  [OWN_LOOP](): Promise<OwnLoop> {
+    this.#loop ??= import('./own-loop.ts').then(({ RunLoop }) => {
+      return new RunLoop({ executor: this.#executor, call: this.#call, run: this, ...this.#of })
+    })
+    return this.#loop
+  }
+
+  /** A loop inside of it has, or may have, actions that end with it. */
+  get hasActions(): boolean {
+    return this.#loop !== undefined
+  }
+
+  /** The function is left where it is. */
+  halt(halt: Halt): Promise<never> {
+    return this.#stop(halt)
+  }
+
+  /** Something is under way that must be over before the run ends. */
+  busy(): () => void {
+    this.#saving += 1
+    return () => {
+      this.#saving -= 1
+      this.#tellQuiet()
+    }
+  }
+
+  /** What was done inside of something that is answered from the record is not come to again. */
+  passOver(prefix: string): void {
+    for (const name of this.#ahead) if (name.startsWith(prefix)) this.#reach(name)
   }
 
   /** What is not recorded yet; whoever takes it records it. */
@@ -247,7 +292,7 @@ export class RecordedRun implements FunctionRun {
     const state = answer?.outcome === 'not_done' ? 'failed' : 'in_doubt'
     this.#settle(begun, { effect, state, result: null, error: sentence, by })
     if (state === 'failed') throw error
-    return this.#stop({ kind: 'in-doubt' })
+    return this.#stop({ kind: 'undecided' })
   }
 
   #found<T>(begun: Try, result: unknown): T | Promise<T> {
@@ -312,7 +357,7 @@ export class RecordedRun implements FunctionRun {
     if (judged.kind === 'again') return this.#perform(this.#tryOf(known, judged.tries, true), work, options)
     if (judged.kind === 'doubt')
       this.#settle(cut, { effect: 'write', state: 'in_doubt', result: null, error: judged.error, by: 'nobody' })
-    return this.#stop(judged.kind === 'refused' ? { kind: 'stopped', why: judged.why } : { kind: 'in-doubt' })
+    return this.#stop(judged.kind === 'refused' ? { kind: 'stopped', why: judged.why } : { kind: 'undecided' })
   }
 
   #tryOf({ name, actionId }: Step, tries: number, listed = actionId !== null): Try {

@@ -8,6 +8,7 @@ import type { AgentConfig } from '../config/agent.ts'
 import type { Config } from '../config/config.ts'
 import { PRESETS } from '../clients/preset.ts'
 import { nameOfModel } from '../define/model.ts'
+import type { FunctionBody } from '../define/function.ts'
 import { isDefinedTool, openDefinedTool } from '../define/defined-tool.ts'
 import type { Tool } from '../loop/ports.ts'
 import { contextTokensOf } from '../model/prices.ts'
@@ -86,8 +87,18 @@ function openOne(
   config: Config & { readonly folder: string },
   ports: AgentPorts,
 ): AnyAgent {
-  if (agent.kind === 'function') return { name, body: agent.body }
+  if (agent.kind === 'function') return openFunction(name, agent.body, config)
   return agent.kind === 'model' ? openAgent(name, agent, config, ports) : openCommand(name, agent, config, ports)
+}
+
+function openFunction(name: string, body: FunctionBody, { policy, approvalMs, prices }: Config): AnyAgent {
+  return {
+    name,
+    body,
+    policy,
+    ...(prices === undefined ? {} : { prices }),
+    ...(approvalMs === undefined ? {} : { approvalMs }),
+  }
 }
 
 function openAgent(
@@ -105,6 +116,7 @@ function openAgent(
   }
   return {
     name,
+    model: modelName(agent),
     system: agent.system,
     policy: config.policy,
     tools: toolsIn(ports.place.cwd),

@@ -101,7 +101,8 @@ async function checkedCopy({ file, clock, random }: Restoring, database: string)
     const store = await openStore(`sqlite:${copy}`, { clock, random })
     try {
       const damage = await store.check()
-      if (damage.length > 0) throw new HoldfastError('store/damaged', damage.slice(0, 3).join('; '))
+      if (damage.length > 0)
+        throw new HoldfastError('store/damaged', damage.slice(0, 3).join('; '), { remedy: 'use another backup' })
       const id = (await store.read(findStoreIdentity))?.id
       const { seq } = await store.read(lastEventSeq)
       return { copy, id, seq }

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { HoldfastError, describeError } from '../base/errors.ts'
 import { newMessageId, newRunId, newThreadId } from '../base/ids.ts'
-import type { Randomness } from '../base/ids.ts'
+import type { Randomness, ScheduleId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import {
   againBroken,
@@ -12,13 +12,20 @@ import {
   fireSchedule,
   untilNext,
 } from '../schedule/fire.ts'
+import type { Fired } from '../schedule/fire.ts'
+import type { ClaimedCall } from '../runs/call.ts'
 import type { Store } from '../store/store.ts'
+import type { Calls } from './calls.ts'
 
 export interface SchedulerOptions {
   readonly store: Store
   readonly clock: Clock
   readonly random: Randomness
   readonly warn: (message: string) => void
+  /** Hears how late after its due instant a schedule was fired here. */
+  readonly onFired?: ((lateMs: number) => void) | undefined
+  /** Places for calls of this program's functions: what is fired here is begun here, by the same commit, if one is free. */
+  readonly calls?: Pick<Calls, 'reserve' | 'fill'>
 }
 
 const isAboutTime = (topic: string) => /^(schedule|occurrence|thread)\./.test(topic)
@@ -66,20 +73,25 @@ export class Scheduler {
   async #lookUntilDone(): Promise<void> {
     const { store, clock, warn } = this.#options
     let waitMs: number = LIMITS.scheduleSleepMs
+    let [fired, firedAny] = [0, false]
     try {
       do {
         this.#lookAgain = false
         this.#lookedAt = clock.monotonicMs()
-        while ((await this.#fireDue()) > 0 && !this.#stopped) continue
-        waitMs = (await store.read(untilNext)).waitMs ?? waitMs
-      } while (this.#lookAgain && waitMs <= 0 && !this.#stopped)
+        fired = await this.#fireDue()
+        firedAny ||= fired > 0
+        waitMs = (await store.read(untilNext)).waitMs ?? LIMITS.scheduleSleepMs
+      } while ((this.#lookAgain || fired > 0) && waitMs <= 0 && !this.#stopped)
     } catch (error) {
       warn(`what is due will be looked at again: ${describeError(error)}`)
       waitMs = LIMITS.changePollMs
     }
     // Before the timer: what changes from here on must not be taken for something that this look has seen.
     this.#looking = undefined
-    if (!this.#stopped) this.#arm(this.#lookAgain ? Math.min(waitMs, LIMITS.scheduleLookMs) : waitMs)
+    if (this.#stopped) return
+    const nextMs = this.#lookAgain ? Math.min(waitMs, LIMITS.scheduleLookMs) : waitMs
+    // Where they come one after the other, those of a moment are fired together.
+    this.#arm(firedAny ? Math.max(nextMs, LIMITS.scheduleGatherMs) : nextMs)
   }
 
   #arm(waitMs: number): void {
@@ -95,9 +107,9 @@ export class Scheduler {
     const schedules = await store.read(dueSchedules, LIMITS.firingsTogether)
     const again = await store.read(dueAgain, LIMITS.firingsTogether)
     const fired = await Promise.all([
-      ...schedules.map(({ id, nextAt }) =>
+      ...schedules.map(({ id, nextAt, calls }) =>
         this.#try(
-          () => store.apply(fireSchedule, id, nextAt, this.#ids()),
+          () => this.#fire(id, nextAt, calls),
           (error) => store.apply(fireBroken, id, nextAt, error),
         ),
       ),
@@ -109,6 +121,24 @@ export class Scheduler {
       ),
     ])
     return fired.filter((kind) => kind === 'fired').length
+  }
+
+  async #fire(id: ScheduleId, dueAt: number, called: string | undefined): Promise<Fired> {
+    const { store, clock, onFired, calls } = this.#options
+    const place = called === undefined ? undefined : calls?.reserve(called)
+    let call: ClaimedCall | undefined
+    try {
+      const fired = await store.apply(fireSchedule, id, dueAt, {
+        ...this.#ids(),
+        ...(place === undefined ? {} : { place }),
+      })
+      if (fired.kind !== 'fired') return fired
+      call = fired.call
+      onFired?.(clock.now() - dueAt)
+      return fired
+    } finally {
+      if (place !== undefined) calls?.fill(call)
+    }
   }
 
   async #try(

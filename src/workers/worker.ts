@@ -1,4 +1,5 @@
 import { expireApprovals } from '../actions/decide.ts'
+import { sleep } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
 import { HoldfastError, describeError } from '../base/errors.ts'
 import { newAttemptId, newRunId, newWorkerId } from '../base/ids.ts'
@@ -19,13 +20,10 @@ import { expireQueued, handOverRun } from '../runs/recover.ts'
 import { wakeThread } from '../runs/send.ts'
 import { registerWorker, stopWorker } from '../runs/worker.ts'
 import type { NewWorker, WorkerKind } from '../runs/worker.ts'
-import { Notifier } from '../notify/notifier.ts'
-import type { NotifierOptions } from '../notify/notifier.ts'
 import { forgetOccurrences } from '../schedule/retention.ts'
 import type { Store } from '../store/store.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
 import { idleThreads } from '../threads/message.ts'
-import { executeCommandAgent } from './command-agent.ts'
-import { executeAgent } from './execute-agent.ts'
 import type { AnyAgent, LiveEvent } from './execute-agent.ts'
 import { Calls, callOf, refuseMessages } from './calls.ts'
 import type { CallsOptions } from './calls.ts'
@@ -36,17 +34,14 @@ import { Lease } from './lease.ts'
 import { takeLostRuns } from './recover.ts'
 import type { Taken } from './recover.ts'
 import { rememberSeen } from './restored.ts'
-import { resumeSessions } from './resume-sessions.ts'
 import { sweepRemains } from './sweep.ts'
 import { doEach, inboxJobs } from './tend-inbox.ts'
 import type { Job } from './tend-inbox.ts'
-import { Scheduler } from './scheduler.ts'
-import { Waker } from './wake.ts'
-import type { WakerOptions } from './wake.ts'
+import type { Watch, WatchOptions } from './watch.ts'
 import { Workspaces } from './workspaces.ts'
 import type { WorkspacesOptions } from './workspaces.ts'
 
-export interface WorkerOptions {
+export interface WorkerOptions extends Pick<WatchOptions, 'wakes' | 'notifies' | 'keeper'> {
   readonly store: Store
   readonly clock: Clock
   readonly random: Randomness
@@ -67,14 +62,12 @@ export interface WorkerOptions {
   readonly warn: (message: string) => void
   /** Hears what agents say and do here, as it happens. */
   readonly live?: (event: LiveEvent) => void
+  /** Tells outside what is carried out here. */
+  readonly telemetry?: Pick<Telemetry, 'attempt' | 'fired'>
   /** Takes in what hooks could only leave on disk. */
   readonly replaySpool?: () => Promise<void>
   /** How long the ledger of schedules keeps what was settled, if somebody said so. */
   readonly occurrencesKeptMs?: number
-  /** Given to the one that wakes idle sessions: a daemon. */
-  readonly wakes?: Pick<WakerOptions, 'commands' | 'env'>
-  /** Given to the one that tells people outside what needs them: a daemon. */
-  readonly notifies?: Pick<NotifierOptions, 'channels' | 'window'>
   /** For the files of runs: git finds itself and the user's settings by these variables, checks get the harmless ones. */
   readonly workspaces?: Pick<WorkspacesOptions, 'env' | 'point'>
 }
@@ -94,9 +87,7 @@ export class Worker {
   readonly #stopListening: () => void
   readonly #calls: Calls
   readonly #workspaces: Workspaces
-  readonly #waker: Waker | undefined
-  readonly #notifier: Notifier | undefined
-  #scheduler: Scheduler | undefined
+  #watch: Watch | undefined
   #claiming: Promise<void> | undefined
   #claimAgain = false
   #takes: 'anything' | 'nothing' = 'nothing'
@@ -122,9 +113,6 @@ export class Worker {
     this.#workspaces = this.#openWorkspaces()
     this.#calls = this.#openCalls()
     this.#stopListening = store.onChange((topics) => this.#look(topics))
-    this.#waker = options.wakes === undefined ? undefined : this.#makeWaker(options.wakes)
-    const { notifies } = options
-    this.#notifier = notifies === undefined ? undefined : new Notifier({ store, clock, warn, ...notifies })
   }
 
   /** Those of this program's functions. */
@@ -138,6 +126,7 @@ export class Worker {
 
   /** The daemon's life: take over what was lost, then claim whenever there is something and a place for it. */
   async start(): Promise<void> {
+    const watch = await this.watch()
     await this.recover()
     void this.#workspaces.begin()
     void sweepRemains(this.#options.home, this.#options.store, this.#options.clock).catch((error: unknown) =>
@@ -146,9 +135,15 @@ export class Worker {
     this.#takes = 'anything'
     this.#calls.start()
     this.#look()
-    const { store, clock, random, warn } = this.#options
-    this.#scheduler ??= new Scheduler({ store, clock, random, warn })
-    void this.#scheduler.look()
+    watch.schedule()
+  }
+
+  /** Its code is loaded where there is one: most commands carry out a run and end. */
+  async watch(): Promise<Watch> {
+    const { Watch } = await import('./watch.ts')
+    const onFired = this.#options.telemetry?.fired
+    this.#watch ??= new Watch({ ...this.#options, onFired, calls: this.#calls, wakeThreads: () => this.#wakeIdle() })
+    return this.#watch
   }
 
   /** Takes over what lost its worker, or just one run of it, and goes on with it in the background. */
@@ -185,7 +180,7 @@ export class Worker {
     this.#takes = 'nothing'
     this.#calls.stop()
     await this.#claiming
-    await Promise.race([this.settled(), waitFor(this.#options.clock, graceMs, hurry)])
+    await Promise.race([this.settled(), sleep(this.#options.clock, graceMs, hurry, { ref: false })])
     const remaining = [
       ...[...this.#held.values()].map(({ claim }) => refOf(claim)),
       ...this.#calls.remaining().map(refOfCall),
@@ -222,9 +217,7 @@ export class Worker {
     this.#calls.stop()
     this.#lease.stop()
     this.#stopListening()
-    await this.#waker?.stop()
-    await this.#notifier?.stop()
-    await this.#scheduler?.stop()
+    await this.#watch?.stop()
     await this.#options.store.apply(stopWorker, this.id)
   }
 
@@ -244,11 +237,9 @@ export class Worker {
       { what: 'the mark of the newest event', work: () => rememberSeen(home, store) },
     ]
     await doEach(jobs, warn)
-    await this.#waker?.look()
-    // Not waited for: an address that does not answer, or a check, must not hold up what is lost elsewhere.
+    await this.#watch?.look()
+    // Not waited for: a check must not hold up what is lost elsewhere.
     void this.#workspaces.tend()
-    void this.#notifier?.look()
-    void this.#scheduler?.look()
     this.#look()
   }
 
@@ -259,7 +250,7 @@ export class Worker {
     for (const { threadId, agent } of await store.read(idleThreads, [...agents.keys()], LIMITS.page, only)) {
       await store.apply(wakeThread, threadId, agent, newRunId(random))
     }
-    if (only === undefined) await resumeSessions({ store, random, agents })
+    if (only === undefined) await (await import('./resume-sessions.ts')).resumeSessions({ store, random, agents })
   }
 
   /** A message that came while a run was ending, and a parent that waits for nothing else, wait for no heartbeat. */
@@ -307,11 +298,6 @@ export class Worker {
       workerId: this.id,
       concurrency: calls,
     })
-  }
-
-  #makeWaker(wakes: NonNullable<WorkerOptions['wakes']>): Waker {
-    const { store, clock, warn } = this.#options
-    return new Waker({ store, clock, warn, ...wakes, wakeThreads: () => this.#wakeIdle() })
   }
 
   #look(topics?: ReadonlySet<string>): void {
@@ -366,12 +352,13 @@ export class Worker {
         : continueTaken(executor, claim, commandFolder(home, claim.attempt.mark))
   }
 
-  #agentTurns(executor: Executor, claim: Claim): Promise<void> {
+  /** What carries an agent out is loaded with the first of them. */
+  async #agentTurns(executor: Executor, claim: Claim): Promise<void> {
     const agent = this.#options.agents?.get(claim.run.agent)
     if (agent === undefined) throw new Error(`there is no agent ${claim.run.agent} in this process`)
-    if ('command' in agent) return executeCommandAgent(executor, claim, agent)
     if ('body' in agent) return refuseMessages(executor, claim)
-    return executeAgent(executor, claim, agent, this.#options.random)
+    if ('command' in agent) return (await import('./command-agent.ts')).executeCommandAgent(executor, claim, agent)
+    return (await import('./execute-agent.ts')).executeAgent(executor, claim, agent, this.#options.random)
   }
 
   #executor(): Executor {
@@ -397,11 +384,12 @@ export class Worker {
   }
 
   #hold(claim: Claim, carryOut: (executor: Executor) => Promise<void>): Promise<void> {
-    const { warn } = this.#options
+    const { warn, telemetry } = this.#options
     const executor = this.#executor()
+    const carry = () => carryOut(executor)
     // Begun after it is held: an agent says at once how it can be stopped, and a cancel must find that.
     const settled = Promise.resolve()
-      .then(() => carryOut(executor))
+      .then(() => telemetry?.attempt(claim, carry) ?? carry())
       .then(() => this.#wakeAfter(claim).catch((error: unknown) => warn(describeError(error))))
       .catch((error: unknown) => {
         warn(`run ${claim.run.id} will be recovered: ${describeError(error)}`)
@@ -485,12 +473,7 @@ export async function registerThisProcess(options: WorkerOptions): Promise<Worke
       },
     )
   }
-  return new Worker(worker.id, options)
-}
-
-function waitFor(clock: Clock, ms: number, hurry?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    clock.after(ms, resolve)
-    hurry?.addEventListener('abort', () => resolve(), { once: true })
-  })
+  const made = new Worker(worker.id, options)
+  if (options.wakes !== undefined || options.notifies !== undefined) await made.watch()
+  return made
 }

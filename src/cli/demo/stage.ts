@@ -163,7 +163,9 @@ export class Stage {
         if (identity !== undefined) killProcess(identity)
       }
       if (this.#clock.monotonicMs() > deadline)
-        throw new HoldfastError('demo/left-behind', `processes of the demo do not end: ${JSON.stringify(left)}`)
+        throw new HoldfastError('demo/left-behind', `processes of the demo do not end: ${JSON.stringify(left)}`, {
+          remedy: 'end them with kill -9, and please report this: it is a defect',
+        })
       await sleep(this.#clock, LOOK_AGAIN_MS)
     }
     if (!keep) rmSync(this.folder, { recursive: true, force: true })

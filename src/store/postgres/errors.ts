@@ -14,7 +14,12 @@ const RESTARTS: Readonly<Record<string, number>> = {
   '55P03': LIMITS.restarts, // a row lock was not to be had in time
   // Two created the same key at once. Started anew, the second one finds the first's row; if not, it is a defect.
   '23505': 3,
+  // What it found was forgotten before it could refer to it (src/runs/retention.ts). Started anew, it does not find it.
+  '23503': 3,
 }
+/** A check in a statement divides by zero when what was likely is not so (statement.ts). */
+export const isUnlikely = (error: unknown): boolean => sqlState(error) === '22012'
+
 export const restartsFor = (error: unknown): number => RESTARTS[sqlState(error) ?? ''] ?? 0
 
 /** The server is going down or coming up, or has no place for one more. */

@@ -7,9 +7,9 @@ import type { Randomness } from '../../base/ids.ts'
 import { LIMITS } from '../../base/limits.ts'
 import type { HoldingProbe } from '../store.ts'
 import { memberFor, performBatch } from './batch.ts'
-import type { Member, Progress } from './batch.ts'
+import type { Manner, Member, Progress } from './batch.ts'
 import type { Change } from '../transition.ts'
-import { explain, isConnectionLost, restartsFor } from './errors.ts'
+import { explain, isConnectionLost, isUnlikely, restartsFor } from './errors.ts'
 import { Lane, RequestFailed } from './lane.ts'
 import { lookUpBatch } from './look-up.ts'
 import type { Renderer, Request } from './statement.ts'
@@ -88,19 +88,25 @@ export class GroupCommit {
   }
 
   async #commitTogether(members: readonly Member[]): Promise<void> {
-    if (members.length > 1) {
-      const fate = await this.#attempt(members)
-      if (fate.kind !== 'undone') return this.#answer(members, fate)
+    const hopeful = await this.#attempt(members, 'hopeful')
+    const isSo = hopeful.kind !== 'undone' || !isUnlikely(hopeful.error)
+    const fate = isSo ? hopeful : await this.#attempt(members, 'careful')
+    if (fate.kind !== 'undone') return this.#answer(members, fate)
+    if (members.length === 1) return this.#commitAlone(members[0]!, fate)
+    // A few at a time: a hundred that wait for a connection would take each other's turns for a server that does not answer.
+    const left = members.values()
+    const work = async () => {
+      for (const member of left) await this.#commitAlone(member)
     }
-    await Promise.all(members.map((member) => this.#commitAlone(member)))
+    await Promise.all(Array.from({ length: LIMITS.poolConnections / 2 }, work))
   }
 
   /** Undone by a lost race or a lost connection: again, within a bound. Anything else is the caller's to know. */
-  async #commitAlone(member: Member): Promise<void> {
+  async #commitAlone(member: Member, tried?: Fate): Promise<void> {
     const { clock, random } = this.#options
     const deadline = clock.monotonicMs() + LIMITS.lockWaitMs
     for (let attempt = 1; ; attempt++) {
-      const fate = await this.#attempt([member])
+      const fate = attempt === 1 && tried !== undefined ? tried : await this.#attempt([member], 'careful')
       if (fate.kind !== 'undone') return this.#answer([member], fate)
       const lostRace = attempt < restartsFor(fate.error)
       const mayRecover = lostRace || isConnectionLost(fate.error)
@@ -116,13 +122,13 @@ export class GroupCommit {
   }
 
   /** One transaction for these members. */
-  async #attempt(members: readonly Member[]): Promise<Fate> {
+  async #attempt(members: readonly Member[], manner: Manner): Promise<Fate> {
     const { renderer, opening, probe } = this.#options
     const progress: Progress = {}
     let lane: Lane | undefined
     try {
       lane = await this.#acquire()
-      const performed = await performBatch(members, { lane, renderer, opening, probe }, progress)
+      const performed = await performBatch(members, manner, { lane, renderer, opening, probe }, progress)
       lane.client.release()
       return { kind: 'committed', ...performed }
     } catch (failure) {
@@ -132,7 +138,8 @@ export class GroupCommit {
 
   async #afterFailure(failure: unknown, lane: Lane | undefined, { committing }: Progress): Promise<Fate> {
     const { error, answered } = readFailure(failure)
-    // A transaction that failed is over with its connection: nothing of it can linger in the pool.
+    // A transaction that failed is over with its connection: nothing of it can linger in the pool, and no number is used again.
+    if (lane !== undefined) this.#lanes.delete(lane.client)
     lane?.client.release(true)
     if (lane === undefined || committing === undefined || answered) return { kind: 'undone', error }
     const found = await lookUpBatch(this.#options, lane.id, committing.batch)

@@ -17,7 +17,7 @@ interface LookUpPorts {
 /**
  * Whether a batch was committed whose connection broke at that moment. The answer is for good: asking for the lane's row
  * waits for a transaction that still holds it, and a batch that is found missing is sealed, so that a commit which is
- * still on its way fails (`markRequest`). Asked again until the database answers, within the bound.
+ * still on its way fails (`ENDING` in batch.ts). Asked again until the database answers, within the bound.
  */
 export async function lookUpBatch(
   ports: LookUpPorts,

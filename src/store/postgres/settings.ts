@@ -41,6 +41,12 @@ export function parsePostgresUrl(url: string): PostgresSettings {
     // and small is kept, and would read all of it when it has grown; a claim would sort the whole queue.
     enable_seqscan: 'off',
     enable_bitmapscan: 'off',
+    // And each row that another one names is looked up: until the server has counted a table that was just filled, it would
+    // rather read all of it to join it with nothing.
+    enable_hashjoin: 'off',
+    enable_mergejoin: 'off',
+    // So there is nothing to choose: planned once for a connection, not at each use, which takes a third of the server's time.
+    plan_cache_mode: 'force_generic_plan',
     jit: 'off',
   }
   return {

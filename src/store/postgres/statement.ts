@@ -2,8 +2,9 @@ import { opened, sealed } from '../codec.ts'
 import type { TextCodec } from '../codec.ts'
 import { now } from '../sql.ts'
 import type { Sql, SqlValue } from '../sql.ts'
+import type { Group } from '../joined.ts'
 import { GIVEN } from '../transition.ts'
-import type { Answer, Given, Joint } from '../transition.ts'
+import type { Answer, Joint, Query } from '../transition.ts'
 
 /** One request on the wire. A name makes the server keep the parsed statement for this connection. */
 export interface Request {
@@ -12,10 +13,13 @@ export interface Request {
   readonly name?: string
 }
 
-/** A statement around another one, and around two values of its own. */
-export interface Closing {
-  text(inner: string, first: string, second: string): string
-}
+/** What a transaction ends with: what has to be true, the statement that has its events, and two values. */
+export type Closing = (parts: {
+  readonly checks: readonly string[]
+  readonly told: string | undefined
+  readonly lane: string
+  readonly batch: string
+}) => string
 
 /** Statements built from varying fragments are not worth keeping beyond this many. */
 const MOST_NAMED = 500
@@ -26,8 +30,12 @@ export class Renderer {
   readonly #codec: TextCodec | undefined
   readonly #byTemplate = new WeakMap<readonly string[], { readonly text: string; readonly clockAt: string }>()
   readonly #names = new Map<string, string>()
-  readonly #manyTexts = new WeakMap<Joint, string>()
-  readonly #closings = new WeakMap<Joint, string>()
+  readonly #jointTexts = new WeakMap<Joint, string>()
+  readonly #checkedTexts = new WeakMap<Joint, string>()
+  /** By the numbers of the joints in them. */
+  readonly #closings = new Map<string, string>()
+  readonly #jointNumbers = new WeakMap<Joint, number>()
+  #joints = 0
 
   /** Behind a pooler in transaction mode a name would be kept in somebody else's session. */
   constructor(options: { readonly named: boolean; readonly codec?: TextCodec | undefined }) {
@@ -42,44 +50,50 @@ export class Renderer {
     return name === undefined ? { text, values } : { text, values, name }
   }
 
-  /** A joint statement for many rows: a column is one value, an array. */
-  many(joint: Joint, given: readonly Given[]): Request {
-    return this.own({ text: this.#manyText(joint), values: this.#arrays(joint, given), name: '' })
+  /** A joint statement: a column is one value, an array. */
+  joint(joint: Joint, queries: readonly Query<unknown>[]): Request {
+    let text = this.#jointTexts.get(joint)
+    if (text === undefined) this.#jointTexts.set(joint, (text = withAnswers(joint)))
+    return this.own({ text, values: this.#arrays(joint, queries), name: '' })
   }
 
-  /**
-   * The end of a transaction in one statement: `order` before any of the rows is numbered, the rows, and whatever `around` has
-   * besides, whose values are the last two.
-   */
-  closing(joint: Joint, given: readonly Given[], around: Closing, values: readonly [string, number]): Request {
-    let text = this.#closings.get(joint)
-    if (text === undefined) {
-      const told = this.#manyText(joint).replace(' from unnest(', ' from ordered, unnest(')
-      const first = joint.columns.length + 1
-      text = around.text(told, `$${first}`, `$${first + 1}`)
-      this.#closings.set(joint, text)
-    }
-    return this.own({ text, values: [...this.#arrays(joint, given), ...values], name: '' })
+  /** The same for a likely one, which fails unless it changed every row. */
+  checked(joint: Joint, queries: readonly Query<unknown>[]): Request {
+    let text = this.#checkedTexts.get(joint)
+    if (text === undefined)
+      this.#checkedTexts.set(joint, (text = `with likely as (${changing(joint, 0)}) select ${checkOf('likely', 1)}`))
+    return this.own({ text, values: this.#arrays(joint, queries), name: '' })
   }
 
-  #arrays(joint: Joint, given: readonly Given[]) {
-    return joint.columns.map((_, column) =>
-      sealed(
-        given.map(({ values: row }) => withoutNul(row[column] ?? null)),
-        this.#codec,
-      ),
-    )
+  /** Everything that is left of a transaction in one statement: what is likely, the events, and what goes around them. */
+  closing(
+    likely: readonly Group[],
+    told: Group | undefined,
+    around: Closing,
+    values: readonly [string, number],
+  ): Request {
+    const groups = likely.toSorted((a, b) => this.#numberOf(a.joint!) - this.#numberOf(b.joint!))
+    const all = told === undefined ? groups : [...groups, told]
+    const id = `${groups.length}:${all.map(({ joint }) => this.#numberOf(joint!)).join()}`
+    let text = this.#closings.get(id)
+    if (text === undefined) this.#closings.set(id, (text = closingText(groups, told, around)))
+    const arrays = all.flatMap(({ joint, queries }) => this.#arrays(joint!, queries))
+    return this.own({ text, values: [...arrays, ...values], name: '' })
   }
 
-  #manyText(joint: Joint): string {
-    const known = this.#manyTexts.get(joint)
-    if (known !== undefined) return known
-    const arrays = joint.columns.map(([, type], index) => `$${index + 1}::${type}[]`).join(', ')
-    const names = [...joint.columns.map(([name]) => name), 'place'].join(', ')
-    const text = render(joint.many).replace(GIVEN.strings[0]!, `unnest(${arrays}) with ordinality as given (${names})`)
-    this.#manyTexts.set(joint, text)
-    return text
+  #numberOf(joint: Joint): number {
+    let number = this.#jointNumbers.get(joint)
+    if (number === undefined) this.#jointNumbers.set(joint, (number = ++this.#joints))
+    return number
   }
+
+  #arrays(joint: Joint, queries: readonly Query<unknown>[]) {
+    return joint.columns.map(([, type], column) => {
+      const values = queries.map(({ given }) => given!.values[column] ?? null)
+      return type === 'text' ? sealed(values.map(withoutNul), this.#codec) : values
+    })
+  }
+
   /** What came back, as it was written; to be asked once, since what it puts back may look like something to put back. */
   opened<A extends Pick<Answer, 'rows'>>(answers: readonly A[]): readonly A[] {
     for (const { rows } of answers) opened(rows, this.#codec)
@@ -118,10 +132,51 @@ export class Renderer {
 const withoutNul = <T>(value: T): T =>
   typeof value === 'string' && value.includes('\0') ? (value.replaceAll('\0', '\ufffd') as T) : value
 
+/** A joint statement whose arrays are the parameters after the first so many. */
+function jointText({ columns, many }: Joint, after: number): string {
+  const arrays = columns
+    .map(([, type], index) => `$${after + index + 1}::${type === 'word' ? 'text' : type}[]`)
+    .join(', ')
+  const names = [...columns.map(([name]) => name), 'place'].join(', ')
+  return render(many).replace(GIVEN.strings[0]!, `unnest(${arrays}) with ordinality as given (${names})`)
+}
+
+function withAnswers(joint: Joint): string {
+  const { key, returns = [], table } = joint
+  if (key.length === 0) return jointText(joint, 0)
+  return `${jointText(joint, 0)} returning ${[...key, ...returns].map((column) => `${table}.${column}`).join(', ')}`
+}
+
+const changing = (joint: Joint, after: number) => `${jointText(joint, after)} returning 1`
+
+/** A division by zero, unless as many rows were changed as the array has. */
+const checkOf = (name: string, array: number) => `(1 / ((select count(*) from ${name}) = cardinality($${array}))::int)`
+
+function closingText(groups: readonly Group[], events: Group | undefined, around: Closing): string {
+  let after = 0
+  const place = ({ columns }: Joint) => (after += columns.length) - columns.length
+  const parts = groups.map(({ joint }, index) => {
+    const from = place(joint!)
+    return { text: `likely${index} as (${changing(joint!, from)}),`, check: checkOf(`likely${index}`, from + 1) }
+  })
+  const told =
+    events === undefined
+      ? undefined
+      : jointText(events.joint!, place(events.joint!)).replace(' from unnest(', ' from ordered, unnest(')
+  const [lane, batch] = [`$${after + 1}`, `$${after + 2}`]
+  return `with ${parts.map(({ text }) => text).join('\n    ')}${around({ checks: parts.map(({ check }) => check), told, lane, batch })}`
+}
+
+/**
+ * Asked once in a statement. By itself the function would be asked again for every row, and could not be compared with an
+ * index: to find what is due, all that is not due would be looked at.
+ */
+const NOW = '(select now_ms())'
+
 function render({ strings, values }: Sql): string {
   let parameter = 0
   const text = strings.reduce((before, after, index) => {
-    const place = values[index - 1] === now ? 'now_ms()' : `$${++parameter}`
+    const place = values[index - 1] === now ? NOW : `$${++parameter}`
     return `${before}${place}${after}`
   })
   return text

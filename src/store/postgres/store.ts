@@ -24,13 +24,17 @@ export interface PostgresOptions {
   readonly random?: Randomness
   readonly probe?: HoldingProbe
   readonly codec?: TextCodec
+  /** `pg`, unless somebody brings connections of their own. */
+  readonly driver?: Driver
 }
+
+type Driver = { readonly Pool: typeof Pool; readonly Client: typeof Client }
 
 /** PostgreSQL: any number of machines on one database. */
 export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
   const { clock = systemClock, random = systemRandomness, probe } = options
   const settings = parsePostgresUrl(options.url)
-  const driver = await loadDriver()
+  const driver = options.driver ?? (await loadDriver())
   const pool = new driver.Pool(settings.pool)
   // An idle connection that breaks is replaced; the error belongs to nobody. One that is in use says so to its queries.
   pool.on('error', () => {})
@@ -166,7 +170,7 @@ class PostgresStore implements Store {
   }
 }
 
-async function loadDriver(): Promise<{ Pool: typeof Pool; Client: typeof Client }> {
+async function loadDriver(): Promise<Driver> {
   try {
     const { default: driver } = await import('pg')
     return driver

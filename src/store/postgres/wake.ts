@@ -60,8 +60,11 @@ export class Wake {
   async #notify(): Promise<void> {
     if (!this.#announcing) return
     this.#announcing = false
-    // Whoever does not hear it looks later.
-    await this.#ports.pool.query(`notify ${this.#ports.channel}, '${this.#ports.self}'`).catch(() => {})
+    // Whoever does not hear it looks later. Not synced: it is a transaction too, and commits that matter would wait behind it.
+    const { pool, channel, self } = this.#ports
+    await pool
+      .query(`select set_config('synchronous_commit', 'off', true), pg_notify('${channel}', '${self}')`)
+      .catch(() => {})
   }
 
   #start(): void {

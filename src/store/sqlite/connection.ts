@@ -1,14 +1,16 @@
-import { DatabaseSync } from 'node:sqlite'
-import type { SQLInputValue, StatementSync } from 'node:sqlite'
+import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 
 import type { Clock, Instant } from '../../base/clock.ts'
 import { HoldfastError } from '../../base/errors.ts'
 import { opened, sealed } from '../codec.ts'
 import type { TextCodec } from '../codec.ts'
+import { grouped, handedOut } from '../joined.ts'
+import type { Group } from '../joined.ts'
 import { now, writesSomething } from '../sql.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import type { StoreProbe } from '../store.ts'
-import type { Query } from '../transition.ts'
+import type { Answer, Joint, Query } from '../transition.ts'
+import { renderJoint } from './joint.ts'
 
 /**
  * Inside SQLite a lock is waited for this long and no longer, because that wait stops the whole process; the rest of
@@ -25,6 +27,12 @@ interface Prepared {
   readonly writes: boolean
 }
 
+/** Rows in one joint statement: twice as many are hardly cheaper each, and every size is a statement of its own. */
+const MOST_ROWS_LOG2 = 6
+
+/** A likely statement did not change every row that it was given. */
+export class Unlikely extends Error {}
+
 /** One SQLite connection: prepares each statement once and runs it synchronously. */
 export class Connection {
   readonly #database: DatabaseSync
@@ -33,11 +41,14 @@ export class Connection {
   readonly #codec: TextCodec | undefined
   readonly #byTemplate = new WeakMap<readonly string[], Prepared>()
   readonly #byText = new Map<string, Prepared>()
+  /** By how many rows they take, one, two, four …, and whether they return them. */
+  readonly #byJoint = new WeakMap<Joint, (StatementSync | undefined)[]>()
   #changes = 0
   #topics = new Set<string>()
 
   constructor(path: string, clock: Clock, probe?: StoreProbe, codec?: TextCodec) {
-    this.#database = new DatabaseSync(path, { timeout: BLOCKING_WAIT_MS, enableForeignKeyConstraints: true })
+    const { DatabaseSync: Database } = process.getBuiltinModule('node:sqlite')
+    this.#database = new Database(path, { timeout: BLOCKING_WAIT_MS, enableForeignKeyConstraints: true })
     this.#clock = clock
     this.#probe = probe
     this.#codec = codec
@@ -77,16 +88,100 @@ export class Connection {
     this.#database.exec(text)
   }
 
+  /** Whether every statement is a moment of its own, at which a test may stop. */
+  get isProbed(): boolean {
+    return this.#probe !== undefined
+  }
+
   execute<T>(query: Query<T>, at: Instant): T {
     if (query.parts !== undefined) return query.parts.map((part) => this.execute(part, at)) as T
-    const prepared = this.#prepare(query.sql)
     if (query.topic !== undefined) this.#topics.add(query.topic)
-    this.#probe?.({ at: 'statement', when: 'before', text: prepared.text })
-    const answer = runStatement(prepared.statement, query, at, this.#codec)
+    return query.read(query.given === undefined ? this.#executePlain(query, at) : this.#executeOne(query, at))
+  }
+
+  /** Statements that do not need each other's answers, those of a kind as one. */
+  executeTogether(queries: readonly Query<unknown>[], at: Instant): readonly Answer[] {
+    const groups = grouped(queries, true)
+    return handedOut(
+      groups,
+      groups.map((group) => this.#executeGroup(group, at)),
+      queries.length,
+    )
+  }
+
+  /** The same where nobody waits for an answer; what is likely has to be so. */
+  executeLikely(queries: readonly Query<unknown>[], at: Instant): void {
+    for (const group of grouped(queries, false)) {
+      const { changes } = this.#executeGroup(group, at)
+      if (group.joint?.likely === true && changes !== group.queries.length) throw new Unlikely()
+    }
+    for (const { topic } of queries) if (topic !== undefined) this.#topics.add(topic)
+  }
+
+  #executeGroup({ joint, queries, keys }: Group, at: Instant): Answer {
+    if (joint === undefined) return this.#executePlain(queries[0]!, at)
+    const rows: Answer['rows'][number][] = []
+    let changes = 0
+    for (let from = 0; from < queries.length;) {
+      const log2 = Math.min(MOST_ROWS_LOG2, 31 - Math.clz32(queries.length - from))
+      const answer = this.#runJoint(joint, queries.slice(from, from + (1 << log2)), log2, at, keys !== undefined)
+      for (const row of answer.rows) rows.push(row)
+      changes += answer.changes
+      from += 1 << log2
+    }
+    return { rows, changes }
+  }
+
+  #executePlain(query: Query<unknown>, at: Instant): Answer {
+    const { statement, text, writes } = this.#prepare(query.sql)
+    this.#probe?.({ at: 'statement', when: 'before', text })
+    const answer = runStatement(statement, query, at, this.#codec)
     // What a writing statement returns are the rows that it changed.
-    if (prepared.writes) this.#changes += query.returnsRows ? answer.rows.length : answer.changes
-    this.#probe?.({ at: 'statement', when: 'after', text: prepared.text })
-    return query.read(answer)
+    if (writes) this.#changes += query.returnsRows ? answer.rows.length : answer.changes
+    this.#probe?.({ at: 'statement', when: 'after', text })
+    return answer
+  }
+
+  #executeOne(query: Query<unknown>, at: Instant): Answer {
+    const { joint } = query.given!
+    const text = this.#probe === undefined ? '' : renderJoint(joint, 1, query.returnsRows)
+    this.#probe?.({ at: 'statement', when: 'before', text })
+    const answer = this.#runJoint(joint, [query], 0, at, query.returnsRows)
+    this.#probe?.({ at: 'statement', when: 'after', text })
+    return answer
+  }
+
+  #runJoint(joint: Joint, queries: readonly Query<unknown>[], log2: number, at: Instant, isReturning: boolean): Answer {
+    const values = this.#valuesOf(joint, queries)
+    if (joint.many.values.includes(now)) values.push(at)
+    const statement = this.#jointStatement(joint, log2, isReturning)
+    const rows = isReturning ? opened(statement.all(...values), this.#codec) : []
+    const changes = isReturning ? rows.length : Number(statement.run(...values).changes)
+    this.#changes += changes
+    return { rows, changes }
+  }
+
+  /** Row by row, as they are stored. What is the same as in the row before is not looked at again. */
+  #valuesOf({ columns }: Joint, queries: readonly Query<unknown>[]): SQLInputValue[] {
+    const codec = this.#codec
+    const values: SQLInputValue[] = []
+    const last: (string | undefined)[] = columns.map(() => undefined)
+    const kept = [...last]
+    for (const { given } of queries)
+      given!.values.forEach((value, column) => {
+        if (codec === undefined || typeof value !== 'string' || columns[column]![1] !== 'text')
+          return values.push(value)
+        if (value !== last[column]) kept[column] = codec.seal((last[column] = value))
+        return values.push(kept[column]!)
+      })
+    return values
+  }
+
+  #jointStatement(joint: Joint, log2: number, isReturning: boolean): StatementSync {
+    let sizes = this.#byJoint.get(joint)
+    if (sizes === undefined) this.#byJoint.set(joint, (sizes = []))
+    const place = log2 * 2 + (isReturning ? 1 : 0)
+    return (sizes[place] ??= this.#database.prepare(renderJoint(joint, 1 << log2, isReturning)))
   }
 
   look<T>(query: Query<T>, at: Instant): T {

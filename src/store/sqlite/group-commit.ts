@@ -1,28 +1,30 @@
 import { sleep } from '../../base/clock.ts'
-import type { Clock, Instant } from '../../base/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import { HoldfastError } from '../../base/errors.ts'
 import type { Randomness } from '../../base/ids.ts'
 import { LIMITS } from '../../base/limits.ts'
 import { integer, row } from '../row.ts'
 import { sql } from '../sql.ts'
+import { Rounds } from '../rounds.ts'
 import { first, run } from '../transition.ts'
-import type { Change, Query } from '../transition.ts'
+import type { Change, Query, Transition } from '../transition.ts'
+import { Unlikely } from './connection.ts'
 import type { Connection } from './connection.ts'
 import { explain, isBusy, isFull } from './errors.ts'
 
 /**
  * Transitions that arrive together share one commit, so one sync pays for all of them:
  *
- *   waiting ─▶ begin ─▶ one after the other ─▶ the writer's batch number ─▶ commit ─▶ acknowledged
+ *   waiting ─▶ begin ─▶ side by side ─▶ the writer's batch number ─▶ commit ─▶ acknowledged
  *
- * When one of them throws, the batch is rolled back and run again with each in its own savepoint, so that it fails
+ * Side by side, so that statements of the same kind become one (../rounds.ts): half of their cost. When one of them throws, the batch is rolled back and run again with each in its own savepoint, so that it fails
  * alone; exceptions are rare, and this way the others do not pay for a savepoint (a quarter of their cost, measured by
  * bench/store). An error that ended the whole transaction means that none of the batch happened: its members run again
  * one by one. An error from `commit` itself leaves open whether it happened; then the connection is opened anew and the
  * batch number, which is part of the same commit, says.
  */
 interface Member {
-  start(connection: Connection, at: Instant): unknown
+  start(): Transition<unknown>
   resolve(value: unknown): void
   reject(error: unknown): void
 }
@@ -53,23 +55,27 @@ export interface GroupCommitOptions {
 
 export class GroupCommit {
   readonly #options: GroupCommitOptions
-  readonly #writer: string
   #connection: Connection | undefined
   readonly #waiting: Member[] = []
   #flushing: Promise<void> | undefined
   #batch = 0
+  #named: string | undefined
   #closed = false
 
   constructor(connection: Connection, options: GroupCommitOptions) {
     this.#connection = connection
     this.#options = options
-    this.#writer = options.random.hex(16)
+  }
+
+  /** Whoever only reads needs no name, and leaves no row. */
+  get #writer(): string {
+    return (this.#named ??= this.#options.random.hex(16))
   }
 
   submit<Args extends readonly unknown[], T>(change: Change<Args, T>, args: Args): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#closed) return reject(closedError())
-      const start = (connection: Connection, at: Instant) => perform(connection, change, args, at)
+      const start = () => started(change, args)
       this.#waiting.push({ start, resolve, reject })
       this.#flushing ??= this.#flush()
     })
@@ -89,7 +95,8 @@ export class GroupCommit {
     const connection = this.#connection
     this.#connection = undefined
     try {
-      connection?.execute(run(sql`delete from writers where id = ${this.#writer}`), connection.instant())
+      if (this.#named !== undefined)
+        connection?.execute(run(sql`delete from writers where id = ${this.#writer}`), connection.instant())
     } catch {
       // The row is litter that a later start sweeps; closing must not fail for it.
     }
@@ -147,8 +154,8 @@ export class GroupCommit {
     const changesBefore = connection.changes()
     let changed = true
     try {
-      for (const member of members) {
-        settled.push(mode === 'savepoints' ? this.#runInSavepoint(connection, member) : runMember(connection, member))
+      while (settled.length < members.length) {
+        settled.push(...this.#run(connection, members, settled.length, mode))
         if (this.#options.clock.monotonicMs() > until) break
       }
       changed = connection.changes() !== changesBefore
@@ -156,7 +163,7 @@ export class GroupCommit {
     } catch (error) {
       const lost = !connection.inTransaction
       connection.rollback()
-      if (members.length === 1) return { kind: 'undone', error }
+      if (members.length === 1 && !(error instanceof Unlikely)) return { kind: 'undone', error }
       return { kind: 'undone', error, next: lost || mode === 'savepoints' ? 'one by one' : 'savepoints' }
     }
     this.#waiting.unshift(...members.splice(settled.length))
@@ -173,6 +180,13 @@ export class GroupCommit {
     }
     settle()
     return { kind: 'committed' }
+  }
+
+  /** One of them, or the next few. */
+  #run(connection: Connection, members: readonly Member[], from: number, mode: Mode): readonly (() => void)[] {
+    if (mode === 'plain' && !connection.isProbed) return runSideBySide(connection, members, from)
+    const member = members[from]!
+    return [mode === 'savepoints' ? this.#runInSavepoint(connection, member) : runMember(connection, member)]
   }
 
   #runInSavepoint(connection: Connection, member: Member): () => void {
@@ -238,15 +252,8 @@ export class GroupCommit {
   }
 }
 
-/** Drives a change to its end on this connection, synchronously. */
-export function perform<Args extends readonly unknown[], T>(
-  connection: Connection,
-  change: Change<Args, T>,
-  args: Args,
-  at: Instant,
-): T {
-  if (typeof change !== 'function') return connection.execute(change.single(...args), at)
-  return drive(change(...args), (query) => connection.execute(query, at))
+function started<Args extends readonly unknown[], T>(change: Change<Args, T>, args: Args): Transition<T> {
+  return typeof change === 'function' ? change(...args) : change.single(...args)[Symbol.iterator]()
 }
 
 export function drive<T>(
@@ -260,8 +267,25 @@ export function drive<T>(
 
 /** Returns how to tell the caller, for when the commit has returned. */
 function runMember(connection: Connection, member: Member): () => void {
-  const value = member.start(connection, connection.instant())
+  const at = connection.instant()
+  const value = drive(member.start(), (query) => connection.execute(query, at))
   return () => member.resolve(value)
+}
+
+/** As many of them as begin with a number of statements: what a batch may take is looked at after each few. */
+function runSideBySide(connection: Connection, members: readonly Member[], from: number): readonly (() => void)[] {
+  const at = connection.instant()
+  const rounds = new Rounds(true)
+  let next = from
+  for (let statements = 0; next < members.length && statements < LIMITS.sideBySide; next += 1)
+    statements += rounds.add(members[next]!.start())
+  for (let asked = rounds.next(); asked !== undefined; asked = rounds.next()) {
+    connection.executeLikely(rounds.takeAhead(), at)
+    rounds.answer(connection.executeTogether(asked, at))
+  }
+  connection.executeLikely(rounds.takeAhead(), at)
+  connection.executeLikely(rounds.deferred, at)
+  return rounds.values().map((value, place) => () => members[from + place]!.resolve(value))
 }
 
 function rejectAll(members: readonly Member[], error: unknown): void {

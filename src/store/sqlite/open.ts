@@ -4,6 +4,8 @@ import { dirname } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { HoldfastError } from '../../base/errors.ts'
 import type { TextCodec } from '../codec.ts'
+import { SQLITE_CHECKSUMS } from '../migrations/checksums.ts'
+import { appliedMigrations } from '../migrations/history.ts'
 import type { StoreProbe } from '../store.ts'
 import { Connection } from './connection.ts'
 
@@ -45,6 +47,14 @@ function refuseForeign(connection: Connection, path: string): void {
   throw new HoldfastError('store/foreign', `${path} is the database of another program`, {
     remedy: 'choose another file with HOLDFAST_STORE; this one was left as it is',
   })
+}
+
+/** The usual case: nothing but the list of what was done to this database has to be read. */
+export function isUpToDate(connection: Connection): boolean {
+  if (connection.ask('select count(*) from sqlite_schema') === 0) return false
+  const applied = connection.look(appliedMigrations, connection.instant())
+  if (applied.length !== SQLITE_CHECKSUMS.length) return false
+  return applied.every(({ checksum }, index) => checksum === SQLITE_CHECKSUMS[index])
 }
 
 function refuseUnwritable(path: string): void {

@@ -9,8 +9,7 @@ import type { Change } from '../transition.ts'
 import type { Connection } from './connection.ts'
 import { explain, isBusy } from './errors.ts'
 import { GroupCommit, drive } from './group-commit.ts'
-import { migrate } from './migrate.ts'
-import { openConnection } from './open.ts'
+import { isUpToDate, openConnection } from './open.ts'
 import { Wake } from './wake.ts'
 
 export interface SqliteOptions {
@@ -108,7 +107,7 @@ async function openMigrated(path: string, clock: Clock, open: () => Connection):
     let connection: Connection | undefined
     try {
       connection = open()
-      migrate(connection)
+      if (!isUpToDate(connection)) (await import('./migrate.ts')).migrate(connection)
       return connection
     } catch (error) {
       connection?.close()

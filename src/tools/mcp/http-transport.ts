@@ -55,4 +55,6 @@ function limiter(): TransformStream<Uint8Array, Uint8Array> {
 }
 
 const tooLarge = () =>
-  new HoldfastError('tools/mcp-too-large', `it sent an answer of more than ${MCP_LIMITS.messageBytes} bytes`)
+  new HoldfastError('tools/mcp-too-large', `it sent an answer of more than ${MCP_LIMITS.messageBytes} bytes`, {
+    remedy: 'ask it for less at a time',
+  })
