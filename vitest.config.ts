@@ -1,6 +1,8 @@
 import { fileURLToPath } from 'node:url'
 
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer } from 'vitest/node'
+import type { TestSpecification } from 'vitest/node'
 
 const suite = (name: string, include: string[], testTimeout = 20_000) => ({
   test: { name, include, testTimeout, hookTimeout: 60_000 },
@@ -16,6 +18,36 @@ const withPage = (each: ReturnType<typeof suite>) => ({
   test: { ...each.test, globalSetup: ['test/support/built-dashboard.ts'] },
 })
 
+/** A suite that starts the command line again and again: as it is installed, which is quicker than its sources. */
+const withProgram = (each: ReturnType<typeof suite>) => ({
+  test: { ...each.test, globalSetup: ['test/support/own-program.ts'] },
+})
+
+/** What takes longest, begun first: at the end nobody waits for one file. The rest by what they took the last time. */
+const LONGEST = [
+  'test/tidy/docs-run.test.ts',
+  'test/crash/transitions-sqlite.test.ts',
+  'test/crash/transitions-postgres.test.ts',
+  'test/crash/killed-agent.test.ts',
+  'test/story/killed.test.ts',
+  'test/race/terminal-postgres.test.ts',
+  'test/workspace/transaction.test.ts',
+  'test/crash/killed-for-real.test.ts',
+  'test/workspace/matrix-killed.test.ts',
+]
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId }: TestSpecification) => {
+      const index = LONGEST.findIndex((name) => moduleId.endsWith(name))
+      return index === -1 ? LONGEST.length : index
+    }
+    // oxlint-disable-next-line unicorn/no-array-sort -- it is none, and makes a new one.
+    const usual = await super.sort(files)
+    return usual.toSorted((a, b) => place(a) - place(b))
+  }
+}
+
 // Hundreds of processes are started, and with their code compiled already each takes half the time.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('node_modules/.cache/holdfast', import.meta.url))
 
@@ -27,17 +59,20 @@ export default defineConfig({
   test: {
     // One more than the cores that CI has: most tests wait for a process or a disk half of their time.
     maxWorkers: 3,
-    globalSetup: onlyTidy ? [] : ['test/support/shared-postgres.ts'],
+    sequence: { sequencer: LongestFirst },
+    globalSetup: ['test/support/memory-disk.ts', ...(onlyTidy ? [] : ['test/support/shared-postgres.ts'])],
     projects: [
       quick('unit', ['src/**/*.test.ts']),
       quick('tidy', ['test/tidy/**/*.test.ts', 'test/promises.test.ts', 'test/claims.test.ts'], 60_000),
       quick('contract', ['test/contract/**/*.test.ts']),
+      suite('scale', ['test/scale/**/*.test.ts'], 120_000),
       quick('loop', ['test/loop/**/*.test.ts']),
       suite('decisions', ['test/decisions/**/*.test.ts'], 120_000),
       suite('processes', ['test/processes/**/*.test.ts'], 60_000),
       suite('model', ['test/model/**/*.test.ts'], 60_000),
       suite('tools', ['test/tools/**/*.test.ts'], 60_000),
       suite('library', ['test/library/**/*.test.ts'], 60_000),
+      suite('ai-sdk', ['test/ai-sdk/**/*.test.ts'], 60_000),
       withPage(suite('server', ['test/server/**/*.test.ts'], 120_000)),
       withPage(suite('dashboard', ['test/dashboard/**/*.test.ts'], 120_000)),
       suite('hooks', ['test/hooks/**/*.test.ts'], 300_000),
@@ -51,7 +86,7 @@ export default defineConfig({
       suite('crash', ['test/crash/**/*.test.ts'], 300_000),
       suite('postgres', ['test/postgres/**/*.test.ts'], 300_000),
       suite('claims', ['test/claims/**/*.test.ts'], 120_000),
-      suite('story', ['test/story/**/*.test.ts'], 300_000),
+      withProgram(suite('story', ['test/story/**/*.test.ts'], 300_000)),
     ],
   },
 })

@@ -19,6 +19,7 @@ import {
 } from '../../src/runs/recover.ts'
 import { lateResultsOf, listRuns, runsByPrefix } from '../../src/runs/run.ts'
 import { submitRun } from '../../src/runs/submit.ts'
+import { noteTrace } from '../../src/runs/trace.ts'
 import { registerWorker } from '../../src/runs/worker.ts'
 import { FakeClock } from '../../src/testing/fake-clock.ts'
 import { messagesOf } from '../../src/threads/message.ts'
@@ -159,6 +160,7 @@ describe.each(engines)('runs on $name', (engine) => {
     expect(await store.apply(parkRun, ref, 'x')).toMatchObject({ kind: 'refused' })
     expect(await store.apply(renewLeases, attempt.workerId, LEASE_MS)).toEqual([])
     expect(await store.apply(handOverRun, ref)).toBe(false)
+    expect(await store.apply(noteTrace, ref, 1, 'a trace')).toBe(false)
     expect(await snapshot(store)).toEqual(before)
     await store.apply(finishRun, { id: taker.attemptId, runId: run.id, fence: 2 }, failed)
     await assertInvariants(store)

@@ -19,7 +19,11 @@ import { KNOWN, SHAPED } from '../support/secrets.ts'
 
 const SECRETS = [...Object.values(KNOWN), ...Object.values(SHAPED).map(({ text }) => text)]
 
-const openSealed = async ({ url }: TestDatabase, home: string, known: Readonly<Record<string, string>> = KNOWN) => {
+const openSealed = async (
+  { ownUrl: url }: TestDatabase,
+  home: string,
+  known: Readonly<Record<string, string>> = KNOWN,
+) => {
   const values = Object.entries(known).map(([name, value]) => [name, { value }])
   const codec = new Secrets(keyPlace(home, undefined), new KnownSecrets(Object.fromEntries(values)))
   const store = url.startsWith('sqlite:')
@@ -37,7 +41,7 @@ const said = async (store: Store) =>
   (await store.read(eventsAfter, 0, 1_000)).flatMap(({ data }) => (data as { text?: string }).text ?? [])
 
 /** What somebody would find who has the disk. */
-async function stored({ url }: TestDatabase): Promise<Buffer> {
+async function stored({ ownUrl: url }: TestDatabase): Promise<Buffer> {
   if (!url.startsWith('sqlite:')) {
     const schema = new URL(url).searchParams.get('schema') ?? ''
     const rows = await query(url, `select data from ${schema}.events union all select id from ${schema}.threads`)

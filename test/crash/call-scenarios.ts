@@ -1,12 +1,18 @@
-import { newAttemptId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
+import { newAttemptId, newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
+import type { RunId, ThreadId } from '../../src/base/ids.ts'
 import { callAll, callHere, callOne, claimCalls, openCalls, refOfCall } from '../../src/runs/call.ts'
 import type { NewCall } from '../../src/runs/call.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { openDoubts, resolveDoubt } from '../../src/actions/doubt.ts'
 import type { Resolution } from '../../src/actions/doubt.ts'
-import { startAgain } from '../../src/actions/step-doubt.ts'
+import { startAction } from '../../src/actions/perform.ts'
+import { proposeOwn } from '../../src/actions/propose-own.ts'
+import type { NewAction } from '../../src/actions/propose.ts'
+import { actionIdOf, startAgain } from '../../src/actions/step-doubt.ts'
 import { finishCall, parkCall } from '../../src/runs/finish-call.ts'
 import { heldAttempts, takeOverRun } from '../../src/runs/recover.ts'
+import { recordReply } from '../../src/runs/reply.ts'
+import { sendMessage } from '../../src/runs/send.ts'
 import { advanceRun, restartStep } from '../../src/runs/step.ts'
 import type { StepOutcome } from '../../src/runs/step.ts'
 import { LEASE_MS, addWorker } from '../support/world.ts'
@@ -80,7 +86,82 @@ async function resolved(world: World, resolution: Resolution) {
 const HAPPENED: Resolution = { kind: 'happened', by: 'tester', result: 3 }
 const RUN_AGAIN: Resolution = { kind: 'run-again', by: 'tester' }
 
+/** A call on a thread of its own, into whose inbox something was put. */
+async function withMessage(world: World) {
+  const { store } = world
+  const threadId = 'diary' as ThreadId
+  await store.apply(openCalls, 'adder', threadId)
+  await store.apply(callOne, aCall({ threadId }))
+  const workerId = await addWorker(store)
+  const claimant = { workerId, leaseMs: LEASE_MS, agents: ['adder'], attempts: [newAttemptId(random)] }
+  const [call] = await store.apply(claimCalls, claimant)
+  const sending = { messageId: newMessageId(random), runId: newRunId(random), threadId, agent: 'adder', key: 'm' }
+  const { message } = await store.apply(sendMessage, { ...sending, text: 'Be quick.' })
+  return { ref: refOfCall(call!), call: call!, messageId: message.id }
+}
+
+const aReply = (taken: readonly string[]) => ({
+  step: 'model 1',
+  result: '{"reply":1}',
+  taken,
+  usage: { inputTokens: 3, outputTokens: 2, costMicrousd: 1 },
+})
+
+/** What a loop inside of the function wants done. */
+const wanted = (runId: RunId, kind: 'allow' | 'ask', name = 'model 1/call-1'): NewAction => ({
+  id: actionIdOf(runId, name),
+  mark: random.hex(15),
+  callId: name,
+  tool: 'add',
+  effect: 'write',
+  repeats: 'once',
+  input: { one: 1 },
+  signature: name,
+  version: '1',
+  verdict: { kind, by: 'a test', via: 'program' },
+})
+
 export const CALL_SCENARIOS: readonly Scenario[] = [
+  scenario({ recordReply }, 'to a loop inside of a function, which was shown a message', async (world) => {
+    const { ref, messageId } = await withMessage(world)
+    return [ref, aReply([messageId])] as const
+  }),
+  scenario({ proposeOwn }, 'that is allowed', async (world) => {
+    const { ref } = await begun(world)
+    return [ref, wanted(ref.runId, 'allow')] as const
+  }),
+  scenario({ proposeOwn }, 'that a person is asked about, beside another', async (world) => {
+    const { ref } = await begun(world)
+    await world.store.apply(proposeOwn, ref, wanted(ref.runId, 'ask', 'model 1/call-0'))
+    return [ref, wanted(ref.runId, 'ask')] as const
+  }),
+  scenario({ proposeOwn }, 'after a cancel', async (world) => {
+    const { ref } = await begun(world)
+    await world.store.apply(cancelRun, ref.runId, byTester)
+    return [ref, wanted(ref.runId, 'allow')] as const
+  }),
+  scenario({ parkCall }, 'with a call that a person is asked about', async (world) => {
+    const { ref } = await claimed(world)
+    await world.store.apply(proposeOwn, ref, wanted(ref.runId, 'ask'))
+    return [ref, []] as const
+  }),
+  scenario({ parkCall }, 'until a rate limit is over', async (world) => {
+    const { ref } = await claimed(world)
+    const usage = { inputTokens: 3, outputTokens: 0, costMicrousd: 1 }
+    return [ref, [], { until: world.clock.now() + 60_000, reason: 'rate limit of the provider', usage }] as const
+  }),
+  scenario({ finishCall }, 'with a call that was never begun', async (world) => {
+    const { ref, call } = await claimed(world)
+    await world.store.apply(proposeOwn, ref, wanted(ref.runId, 'ask'))
+    return [ref, { ...call, hasActions: true }, { state: 'succeeded', result: 3 }, []] as const
+  }),
+  scenario({ finishCall }, 'with a call that was begun and left behind', async (world) => {
+    const { ref, call } = await claimed(world)
+    const { id } = wanted(ref.runId, 'allow')
+    await world.store.apply(proposeOwn, ref, wanted(ref.runId, 'allow'))
+    await world.store.apply(startAction, ref, id, { agent: 'adder', policy: [], version: '1' })
+    return [ref, { ...call, hasActions: true }, { state: 'failed', code: 'timeout', error: 'timed out' }, []] as const
+  }),
   scenario({ openCalls }, 'of a function that nobody has called yet', () => Promise.resolve(['adder'] as const)),
   scenario({ callOne }, 'with a key', async (world) => {
     await opened(world)

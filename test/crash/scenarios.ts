@@ -22,6 +22,7 @@ import { registerWorker, stopWorker } from '../../src/runs/worker.ts'
 import { submitRun } from '../../src/runs/submit.ts'
 import type { Submission } from '../../src/runs/submit.ts'
 import { parkRun, resumeRun } from '../../src/runs/park.ts'
+import { noteTrace } from '../../src/runs/trace.ts'
 import { nameStore } from '../../src/store/identity.ts'
 import { openThread } from '../../src/threads/thread.ts'
 import { acceptTool, pinTools, seen } from '../../src/tools/mcp/pins.ts'
@@ -34,6 +35,7 @@ import { DECISION_SCENARIOS } from './decision-scenarios.ts'
 import { INBOX_SCENARIOS } from './inbox-scenarios.ts'
 import { NOTICE_SCENARIOS } from './notice-scenarios.ts'
 import { PERMISSION_SCENARIOS } from './permission-scenarios.ts'
+import { RETENTION_SCENARIOS } from './retention-scenarios.ts'
 import { SCHEDULE_SCENARIOS } from './schedule-scenarios.ts'
 import { WORKSPACE_SCENARIOS } from './workspace-scenarios.ts'
 import { byTester, newAttempt, scenario, succeeded, timedOut } from './scenario.ts'
@@ -126,6 +128,10 @@ const claiming: readonly Scenario[] = [
     const { run, ref } = await running(store)
     await store.apply(cancelRun, run.id, byTester)
     return [ref]
+  }),
+  scenario({ noteTrace }, 'of an attempt that was just claimed', async ({ store }) => {
+    const trace = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
+    return [(await running(store)).ref, 1, trace]
   }),
   scenario({ renewLeases }, 'a worker with two attempts', async ({ store, clock }) => {
     const workerId = await addWorker(store)
@@ -335,6 +341,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...AGENT_SCHEDULE_SCENARIOS,
   ...SCHEDULE_SCENARIOS,
   ...WORKSPACE_SCENARIOS,
+  ...RETENTION_SCENARIOS,
   ...CONTROL_SCENARIOS,
   ...submitting,
   ...claiming,

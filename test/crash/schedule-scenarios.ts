@@ -8,8 +8,11 @@ import {
 } from '../../src/base/ids.ts'
 import type { OccurrenceId, RunId, ScheduleId, ThreadId } from '../../src/base/ids.ts'
 import { LIMITS } from '../../src/base/limits.ts'
+import { refOfCall } from '../../src/runs/call.ts'
+import type { CallPlace } from '../../src/runs/call.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { claimRun } from '../../src/runs/claim.ts'
+import { finishCall } from '../../src/runs/finish-call.ts'
 import { finishRun } from '../../src/runs/finish.ts'
 import type { Outcome } from '../../src/runs/finish.ts'
 import { registerWorker } from '../../src/runs/worker.ts'
@@ -22,7 +25,8 @@ import { findOccurrence } from '../../src/schedule/occurrence.ts'
 import { forgetOccurrences } from '../../src/schedule/retention.ts'
 import { DEFAULT_OPTIONS, findSchedule } from '../../src/schedule/schedule.ts'
 import type { ScheduleOptions, Target } from '../../src/schedule/schedule.ts'
-import { consumeMessages, pendingMessages } from '../../src/threads/message.ts'
+import { consumeMessages } from '../../src/threads/consume.ts'
+import { pendingMessages } from '../../src/threads/message.ts'
 import { removeThread, reopenThread, stopThread } from '../../src/threads/remove.ts'
 import { openThread } from '../../src/threads/thread.ts'
 import { LEASE_MS, someIdentity } from '../support/world.ts'
@@ -38,6 +42,7 @@ const FIRST = START + MINUTE
 
 const toThread: Target = { kind: 'message', threadId: TARGET, generation: 1, text: 'look again' }
 const toCommand: Target = { kind: 'command', argv: ['true'], cwd: '/' }
+const toFunction: Target = { kind: 'call', function: 'adder', input: { n: 1 } }
 const done: Outcome = { state: 'succeeded' }
 const away: Outcome = { state: 'failed', code: 'model', error: 'away' }
 const someIds = () => ({ threadId: newThreadId(random), runId: newRunId(random), messageId: newMessageId(random) })
@@ -59,7 +64,7 @@ const aSchedule = (given: Given = {}): NewSchedule => ({
 /** A daemon with an agent, that agent's thread, and one that asks for things. */
 async function withDaemon({ store }: World): Promise<void> {
   const id = newWorkerId(random)
-  const agents = ['clerk']
+  const agents = ['clerk', 'adder']
   await store.apply(registerWorker, { id, kind: 'daemon', home: '/daemon', identity: someIdentity(), agents })
   await store.apply(openThread, OWNER, 'clerk', null)
   await store.apply(openThread, TARGET, 'clerk', null)
@@ -114,9 +119,26 @@ async function firing(world: World, given: Given = {}, minutes = 1): Promise<Par
   return [ID, await dueAt(world), someIds()]
 }
 
+async function placeFor({ store }: World): Promise<CallPlace> {
+  const workerId = newWorkerId(random)
+  await store.apply(registerWorker, { id: workerId, kind: 'command', home: '/x', identity: someIdentity() })
+  return { workerId, leaseMs: LEASE_MS, attemptId: newAttemptId(random) }
+}
+
 const firingOnTime: readonly Scenario[] = [
   scenario({ fireSchedule }, 'a message to an idle thread', (world) => firing(world)),
   scenario({ fireSchedule }, 'a command', (world) => firing(world, { target: toCommand })),
+  scenario({ fireSchedule }, 'a function', (world) => firing(world, { target: toFunction })),
+  scenario({ fireSchedule }, 'a function, and whoever fires has a place for it', async (world) => {
+    const [id, at, ids] = await firing(world, { target: toFunction, rule: { kind: 'once', at: FIRST } })
+    return [id, at, { ...ids, place: await placeFor(world) }]
+  }),
+  scenario({ finishCall }, 'of a schedule, which is over by it', async (world) => {
+    const [id, at, ids] = await firing(world, { target: toFunction, rule: { kind: 'once', at: FIRST } })
+    const begun = await world.store.apply(fireSchedule, id, at, { ...ids, place: await placeFor(world) })
+    if (begun.kind !== 'fired' || begun.call === undefined) throw new Error('not begun')
+    return [refOfCall(begun.call), begun.call, { state: 'succeeded', result: 1 }, []] as const
+  }),
   scenario({ fireSchedule }, 'one that comes once, and whose thread is stopped', async (world) => {
     const args = await firing(world, { rule: { kind: 'once', at: FIRST } })
     await world.store.apply(stopThread, TARGET)

@@ -117,8 +117,15 @@ function interrupt({ engine, scenario, firstPoint, faults }: ReturnType<typeof c
   test('killed at any point it has happened or it has not, acknowledged only if it has, and can be done again [durable/acknowledged]', async () => {
     const stage = await stageOf(engine, scenario)
     let deaths = 0
+    let seen: Buffer | undefined
     for (let nth = firstPoint; nth < MOST_POINTS; nth += STRIDE[engine.name]) {
       const { outcome, died, left } = await dieAt(stage, nth)
+      const disk = left.bytes?.()
+      const sameAgain = died && !outcome.done && disk !== undefined && seen?.equals(disk) === true
+      if (died) deaths += 1
+      // Nothing is written before the commit: what the next process finds is, to the byte, what it found the last time.
+      if (sameAgain && !isDeep) continue
+      seen = disk
       const store = await left.open({ clock: stage.clock })
       await assertInvariants(store)
       const found = await comparableSnapshot(store)
@@ -128,7 +135,6 @@ function interrupt({ engine, scenario, firstPoint, faults }: ReturnType<typeof c
       await redoAndSettle(stage, store, happened)
       await store.close()
       if (!died) break
-      deaths += 1
     }
     const fewest = fewestPoints(engine, !isEqual(stage.before, stage.after))
     expect(deaths).toBeGreaterThanOrEqual(Math.floor(fewest / STRIDE[engine.name]))

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 
 import { describe, expect, onTestFinished, test } from 'vitest'
 
@@ -21,6 +22,19 @@ async function open(...functions: FunctionDefinition[]) {
 }
 
 describe('a function', () => {
+  test('that is called on a thread of its own runs there, wherever it is carried out', async () => {
+    const { runtime, home } = await open(defineFunction('where', (run) => run.id))
+    const calls = [
+      await runtime.call({ function: 'where', threadId: 'diary' }),
+      ...(await runtime.callAll([{ function: 'where', threadId: 'diary' }, { function: 'where' }])),
+    ]
+    await Promise.all(calls.map((call) => call.result()))
+    const database = new DatabaseSync(join(home, 'holdfast.db'), { readOnly: true })
+    onTestFinished(() => database.close())
+    const threads = database.prepare('select thread_id from runs order by seq').all()
+    expect(threads.map((row) => row['thread_id'])).toEqual(['diary', 'diary', 'calls:where'])
+  })
+
   test('is called with an input, takes steps, and its result comes back', async () => {
     const add = defineFunction<{ numbers: number[] }>('add', async (run) => {
       let sum = 0

@@ -68,8 +68,9 @@ function run(folder: string, program: string, ...args: readonly string[]) {
 
 const ledgerIn = (folder: string) => readFileSync(join(folder, 'ledger.txt'), 'utf8')
 
-const theExample = () =>
-  blocksIn(readSource('README.md')).find(({ language, marks }) => language === 'ts' && marks.includes('run'))!.text
+const programOf = (document: string) =>
+  blocksIn(readSource(document)).find(({ language, marks }) => language === 'ts' && marks.includes('run'))!.text
+const theExample = () => programOf('README.md')
 
 test('the example of the README runs as it stands with the published package; run twice it has one effect', () => {
   const folder = project({ 'example.ts': theExample() })
@@ -83,16 +84,18 @@ test('the example of the README runs as it stands with the published package; ru
   expect(ledgerIn(folder)).toBe('milk\n')
 })
 
+const COMPILER_OPTIONS = {
+  module: 'nodenext',
+  target: 'es2024',
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  noEmit: true,
+  types: ['node'],
+}
+
 test('the published types are enough to compile it, strictly', () => {
-  const compilerOptions = {
-    module: 'nodenext',
-    target: 'es2024',
-    strict: true,
-    exactOptionalPropertyTypes: true,
-    noEmit: true,
-    types: ['node'],
-  }
-  const folder = project({ 'example.ts': theExample(), 'tsconfig.json': JSON.stringify({ compilerOptions }) })
+  const settings = { compilerOptions: COMPILER_OPTIONS }
+  const folder = project({ 'example.ts': theExample(), 'tsconfig.json': JSON.stringify(settings) })
   expect(run(folder, join(BIN, 'tsc'), '-p', '.')).toEqual({ status: 0, stdout: '', stderr: '' })
 })
 
@@ -213,6 +216,52 @@ test('the root is loaded from a handful of files, and so is the command line', (
   expect(commandLine.files).toBeLessThanOrEqual(12)
   // Three times the aim: a processor may be that much slower than the one that it was set on.
   expect(root.ms).toBeLessThan(180)
+})
+
+const READING = `
+  const { createRuntime } = await import('holdfast')
+  const runtime = await createRuntime({ home: 'home', agents: [] })
+  const waiting = await runtime.inbox('nobody')
+  await runtime.close()
+  const slow = ['crypto', 'child_process', 'http', 'worker_threads']
+  console.log(JSON.stringify({ waiting, loaded: slow.filter((name) => process.moduleLoadList.includes('NativeModule ' + name)) }))
+`
+
+test('whoever only reads what waits loads nothing of what carries runs out, and makes no id', () => {
+  const folder = project({ 'read.mjs': READING })
+  // The first makes the database.
+  expect(run(folder, process.execPath, 'read.mjs')).toMatchObject({ status: 0, stderr: '' })
+  expect(run(folder, process.execPath, 'read.mjs')).toEqual({
+    status: 0,
+    stderr: '',
+    stdout: '{"waiting":[],"loaded":[]}\n',
+  })
+})
+
+const PEERS = `
+  const { registerHooks } = await import('node:module')
+  const loaded = new Set()
+  const peer = /node_modules\\/(ai|@ai-sdk\\/[^/]+|@opentelemetry\\/[^/]+|pg)\\//
+  registerHooks({ load: (url, context, next) => { loaded.add(peer.exec(url)?.[1] ?? ''); return next(url, context) } })
+  await import(process.argv[1])
+  loaded.delete('')
+  console.log(JSON.stringify([...loaded].toSorted()))`
+
+test('the root loads no optional peer; holdfast/ai-sdk loads its own, and is enough for a loop and its types', () => {
+  // The types of the AI SDK itself are not written for the strictest of compilers.
+  const settings = { compilerOptions: { ...COMPILER_OPTIONS, skipLibCheck: true } }
+  const folder = project({ 'example.ts': programOf('docs/ai-sdk.md'), 'tsconfig.json': JSON.stringify(settings) })
+  for (const name of ['ai', '@ai-sdk'])
+    symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name))
+  const peersOf = (name: string) => {
+    const { stdout, stderr } = run(folder, process.execPath, '--input-type=module', '-e', PEERS, name)
+    expect(stderr).toBe('')
+    return JSON.parse(stdout) as string[]
+  }
+  expect(peersOf('holdfast')).toEqual([])
+  expect(peersOf('holdfast/ai-sdk')).toContain('ai')
+  expect(run(folder, process.execPath, 'example.ts')).toEqual({ status: 0, stdout: 'It is paid back.\n', stderr: '' })
+  expect(run(folder, join(BIN, 'tsc'), '-p', '.')).toEqual({ status: 0, stdout: '', stderr: '' })
 })
 
 test('a command starts in little more than the time that Node takes', () => {

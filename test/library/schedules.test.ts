@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 
 import { newScheduleId, newWorkerId, systemRandomness as random } from '../../src/base/ids.ts'
-import { defineTool } from '../../src/index.ts'
+import { createRuntime, defineFunction, defineTool } from '../../src/index.ts'
 import type { Occurrence, Runtime } from '../../src/index.ts'
 import { registerWorker, stopWorker } from '../../src/runs/worker.ts'
 import { addSchedule } from '../../src/schedule/edit.ts'
 import { DEFAULT_OPTIONS } from '../../src/schedule/schedule.ts'
-import { engines } from '../support/engines.ts'
+import { engines, temporaryFolder } from '../support/engines.ts'
 import { until } from '../support/holdfast.ts'
 import { someIdentity } from '../support/world.ts'
 import { clerk, open } from './support.ts'
@@ -36,6 +36,29 @@ describe.each(engines)('schedules of a program, on $name', (engine) => {
     const { threadId } = await runtime.send({ agent: 'clerk', text: 'hello', key: 'k' })
     const { id } = await runtime.followUp({ threadId, in: '1ms', text: 'Look again.', reason: 'the build' })
     expect(await settled(runtime, id)).toMatchObject({ state: 'succeeded', threadId })
+  })
+
+  test('a function that is due takes a free place at once, and waits for one else', async () => {
+    const { url: store } = await engine.database()
+    const gate = Promise.withResolvers<void>()
+    const slow = defineFunction('slow', async () => gate.promise)
+    const quick = defineFunction('quick', ({ input }) => Promise.resolve(input))
+    const runtime = await createRuntime({ home: temporaryFolder(), store, agents: [slow, quick] })
+    try {
+      await runtime.start({ calls: 1 })
+      await runtime.schedules.add({ name: 'first', in: '1ms', function: 'slow' })
+      const begun = await until('it is begun', async () => (await runtime.schedules.occurrences('first'))[0])
+      expect(begun).toMatchObject({ state: 'dispatched', attempts: 1 })
+      await runtime.schedules.add({ name: 'second', in: '1ms', function: 'quick', input: 2 })
+      await until('it is fired', async () => (await runtime.schedules.occurrences('second'))[0])
+      gate.resolve()
+      for (const name of ['first', 'second']) {
+        expect(await settled(runtime, name)).toMatchObject({ state: 'succeeded', attempts: 1 })
+        expect((await runtime.schedules.get(name)).state).toBe('ended')
+      }
+    } finally {
+      await runtime.close()
+    }
   })
 
   test('what a tool of its own asks for belongs to the run that called it, and no person', async () => {

@@ -43,6 +43,7 @@ export function fillingRow(table: string, columns: readonly Column[], words: Rea
     if (word !== undefined) return `'${word}'`
     return /int/i.test(type) ? '1' : /real|double/i.test(type) ? '1.5' : `'{}'`
   })
+  if (needed.length === 0) return `insert into ${table} default values`
   return `insert into ${table} (${needed.map(({ name }) => name).join(', ')}) values (${values.join(', ')})`
 }
 

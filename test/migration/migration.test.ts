@@ -7,11 +7,14 @@ import { RUN_STATES } from '../../src/runs/run.ts'
 import { WORKER_KINDS } from '../../src/runs/worker.ts'
 import { OCCURRENCE_STATES, WAITS } from '../../src/schedule/occurrence.ts'
 import { SCHEDULE_KINDS, SCHEDULE_STATES } from '../../src/schedule/schedule.ts'
+import { SQLITE_CHECKSUMS } from '../../src/store/migrations/checksums.ts'
+import { checksumOf } from '../../src/store/migrations/history.ts'
 import { MIGRATIONS } from '../../src/store/migrations/index.ts'
+import { SQLITE } from '../../src/store/migrations/migration.ts'
 import type { Migration } from '../../src/store/migrations/migration.ts'
 import type { Connection } from '../../src/store/sqlite/connection.ts'
 import { migrate } from '../../src/store/sqlite/migrate.ts'
-import { openConnection } from '../../src/store/sqlite/open.ts'
+import { isUpToDate, openConnection } from '../../src/store/sqlite/open.ts'
 import type { Row } from '../../src/store/row.ts'
 import { raw } from '../../src/store/sql.ts'
 import { all } from '../../src/store/transition.ts'
@@ -158,6 +161,18 @@ describe('the runner, with made-up migrations', () => {
     expect(() => upTo(path, [FIRST])).toThrowError(expect.objectContaining({ code: 'store/newer-schema' }))
     expect(schemaAt(path)).toEqual(before)
   })
+})
+
+test('the list by which a database is known to be up to date is that of the migrations', () => {
+  expect(SQLITE_CHECKSUMS).toEqual(MIGRATIONS.map((migration) => checksumOf(migration, SQLITE)))
+  const path = aPath()
+  upTo(path, MIGRATIONS)
+  expect(opened(path, isUpToDate)).toBe(true)
+  opened(path, (connection) => connection.script(`update schema_migrations set checksum = 'another' where number = 3`))
+  expect(opened(path, isUpToDate)).toBe(false)
+  const older = aPath()
+  upTo(older, MIGRATIONS.slice(0, -1))
+  expect(opened(older, isUpToDate)).toBe(false)
 })
 
 interface Words {

@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest'
 
+import { eventsAfter } from '../../src/events/event.ts'
 import { hurriedClock } from '../support/clocks.ts'
 import { query, withParameters } from '../support/engines.ts'
 import { until } from '../support/holdfast.ts'
 import { printedChance } from '../support/seed.ts'
 import type { CommitFate } from '../support/tcp-proxy.ts'
 import { Load, expectBalanced } from './load.ts'
-import { counted, deep, freshSchema, increment, openedStore, proxyBefore } from './support.ts'
+import { addOne, counted, deep, freshSchema, increment, openedStore, proxyBefore } from './support.ts'
 
 const CUTS: readonly CommitFate[] = ['cut before', 'cut after', 'cut while']
 
@@ -29,6 +30,22 @@ test('commits that are cut off before, after and while they reach the server hap
   const answers = await expectBalanced(load, await openedStore(url))
   console.log(`${cuts()} commits cut (${[...cut].map(([fate, n]) => `${n} ${fate}`).join(', ')}), ${answers} answers`)
   expect(cuts()).toBe(wanted)
+})
+
+test.each(CUTS)('a transaction that is one statement, and is %s, happens once [durable/acknowledged]', async (fate) => {
+  const url = await freshSchema()
+  const proxy = await proxyBefore(url)
+  const store = await openedStore(proxy.through(url))
+  await store.apply(increment, 'n')
+  let cutting = 0
+  proxy.atCommit = () => (cutting-- > 0 ? fate : 'pass')
+  for (let number = 0; number < 4; number += 1) {
+    cutting = 1
+    expect(await store.apply(addOne)).toBe(1)
+    expect(cutting).toBeLessThanOrEqual(0)
+  }
+  expect(await (await openedStore(url)).read(counted, 'n')).toBe(5)
+  expect(await store.read(eventsAfter, 0, 100)).toHaveLength(4)
 })
 
 /** A commit that is held on the network while the engine believes that the connection is gone. */

@@ -1,11 +1,14 @@
 import pg from 'pg'
 import { expect, onTestFinished, test, vi } from 'vitest'
 
-import { newAttemptId, systemRandomness as random } from '../../src/base/ids.ts'
+import { newAttemptId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
 import { renewLeases } from '../../src/runs/attempt.ts'
+import { callOne, claimCalls, openCalls, refOfCall } from '../../src/runs/call.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { claimRun } from '../../src/runs/claim.ts'
+import { finishCall } from '../../src/runs/finish-call.ts'
 import { finishRun } from '../../src/runs/finish.ts'
+import { advanceRun } from '../../src/runs/step.ts'
 import { submitRun } from '../../src/runs/submit.ts'
 import { Lane } from '../../src/store/postgres/lane.ts'
 import { sql } from '../../src/store/sql.ts'
@@ -13,7 +16,7 @@ import type { Store } from '../../src/store/store.ts'
 import { run } from '../../src/store/transition.ts'
 import type { Change, Transition } from '../../src/store/transition.ts'
 import { LEASE_MS, addWorker, running, submission, submitted } from '../support/world.ts'
-import { freshSchema, increment, openedStore, proxyBefore } from './support.ts'
+import { addOne, freshSchema, increment, openedStore, proxyBefore } from './support.ts'
 
 test('what is sent together is one round trip on the wire', async () => {
   const url = await freshSchema()
@@ -82,6 +85,27 @@ test('a transition of n statements costs n and one round trips at most', async (
   console.log(
     `round trips: ${costs.map(({ statements, roundTrips }) => `${statements}+${roundTrips - statements}`).join(', ')}`,
   )
+})
+
+test('a transition whose statements are all likely costs one round trip, its events and its commit included', async () => {
+  const store = await openedStore(await freshSchema())
+  await store.apply(increment, 'n')
+  expect(await costOf(store, addOne)).toMatchObject({ answer: 1, roundTrips: 1 })
+})
+
+test('a step costs one round trip, and so does its end with that of its run', async () => {
+  const store = await openedStore(await freshSchema())
+  await store.apply(openCalls, 'adder')
+  const call = { id: newRunId(random), agent: 'adder', input: '1' }
+  expect(await costOf(store, callOne, call)).toMatchObject({ answer: { kind: 'called' }, roundTrips: 1 })
+  const claimant = { workerId: await addWorker(store), leaseMs: LEASE_MS, attempts: [newAttemptId(random)] }
+  const [claimed] = await store.apply(claimCalls, { ...claimant, agents: ['adder'] })
+  const ref = refOfCall(claimed!)
+  const done = { name: 's', effect: 'write', tries: 1, state: 'done', result: '1', error: null, by: null } as const
+  expect((await costOf(store, advanceRun, ref, [], 's')).roundTrips).toBe(1)
+  expect((await costOf(store, advanceRun, ref, [done], 't')).roundTrips).toBe(1)
+  const ended = await costOf(store, finishCall, ref, claimed!, { state: 'succeeded' }, [{ ...done, name: 't' }])
+  expect(ended).toMatchObject({ answer: { kind: 'finished' }, roundTrips: 1 })
 })
 
 test('a transition that asks for nothing costs nothing', async () => {

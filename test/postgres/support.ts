@@ -5,8 +5,9 @@ import type { PostgresOptions } from '../../src/store/postgres/store.ts'
 import { integer, row } from '../../src/store/row.ts'
 import { sql } from '../../src/store/sql.ts'
 import type { Store } from '../../src/store/store.ts'
-import { one, run } from '../../src/store/transition.ts'
-import type { Transition } from '../../src/store/transition.ts'
+import { record } from '../../src/events/event.ts'
+import { GIVEN, change, one, run } from '../../src/store/transition.ts'
+import type { Joint, Transition } from '../../src/store/transition.ts'
 import { engines } from '../support/engines.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
 import type { ServerOptions } from '../support/postgres-server.ts'
@@ -61,4 +62,20 @@ export function* counted(name: string): Transition<number> {
     sql`select coalesce(max(failures), 0) as count from breakers where agent = ${name} and cause = 'counter'`,
   )
   return counter.count
+}
+
+const ADDED: Joint = {
+  table: 'breakers',
+  columns: [['agent', 'text']],
+  key: ['agent'],
+  likely: true,
+  many: sql`update breakers set failures = breakers.failures + 1 from ${GIVEN}
+    where breakers.agent = given.agent and breakers.cause = 'counter'`,
+}
+
+/** A transition that is one statement, if there is such a counter. */
+export function* addOne(): Transition<number> {
+  const added = yield* change(ADDED, ['n'])
+  yield* record({ type: 'run.queued' })
+  return added
 }

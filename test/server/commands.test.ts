@@ -72,8 +72,8 @@ test('tokens from the command line: made, listed, revoked, and refused where the
   expect((await typed(['token', 'code'], env)).stderr).toContain('no daemon is running')
 })
 
-test('every route is in docs/http.md', () => {
-  const text = readFileSync(new URL('../../docs/http.md', import.meta.url), 'utf8')
+test('every route is in the reference', () => {
+  const text = readFileSync(new URL('../../docs/reference/http.md', import.meta.url), 'utf8')
   const missing = ENDPOINT_NAMES.filter((name) => {
     const { method, path } = ENDPOINTS[name]
     return !text.includes(`\`${method} ${path.replaceAll(/:(\w+)/g, (_, part: string) => part.toUpperCase())}\``)

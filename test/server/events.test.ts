@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import type { RunId, ThreadId } from '../../src/base/ids.ts'
 import { LIMITS } from '../../src/base/limits.ts'
+import { noteForgotten } from '../../src/events/retention.ts'
 import { eventsAfter } from '../../src/events/event.ts'
 import type { Store } from '../../src/store/store.ts'
 import { FakeClock } from '../../src/testing/fake-clock.ts'
@@ -63,10 +64,63 @@ test('what is written while a reader waits reaches it at once, by two readers al
     expect(reader.events.map(({ data }) => data)).toEqual([1, 2, 3].map((count) => ({ count })))
 })
 
+test('what is committed reaches many readers by few looks at the store', async () => {
+  const inner = await store()
+  const seen = { looks: 0 }
+  const { url } = await serve(looking(inner, seen))
+  const readers = await Promise.all(numbers(1, 50).map(() => openStream(url, 0)))
+  await inner.apply(happen, 1)
+  for (const reader of readers) await reader.has(1)
+  seen.looks = 0
+  for (const count of numbers(2, 11)) {
+    await inner.apply(happen, 1)
+    for (const reader of readers) await reader.has(count)
+  }
+  for (const reader of readers) expect(reader.ids).toEqual(numbers(1, 11))
+  // One look for what is there, and one that finds nothing more; 50 readers by themselves would make 1,000 in all.
+  expect(seen.looks).toBeLessThan(200)
+})
+
+test('whoever comes after everybody had left sees what was committed in between', async () => {
+  const inner = await store()
+  const seen = { looks: 0 }
+  const { url, streams } = await serve(looking(inner, seen))
+  await inner.apply(happen, 1)
+  const first = await openStream(url, 0)
+  await soon('it has found the first, and then nothing more', () => seen.looks >= 2)
+  first.response.destroy()
+  await soon('it has left', () => streams.count === 0)
+  await inner.apply(happen, 1)
+  const second = await openStream(url, 1)
+  await second.has(1)
+  expect(second.ids).toEqual([2])
+})
+
+/** Counts how often it is asked for events. */
+const looking = (inner: Store, seen: { looks: number }): Store => ({
+  ...bound(inner),
+  read(look, ...args) {
+    if ((look as unknown) === eventsAfter) seen.looks += 1
+    return inner.read(look, ...args)
+  },
+})
+
 test('a number that is not there yet belongs to another database, and is refused instead of waited for', async () => {
   const { url } = await serve(await store())
   const { status, body } = await get(`${url}/api/v1/events?after=1`)
   expect([status, (body as { error: { code: string } }).error.code]).toEqual([409, 'events/ahead'])
+})
+
+test('a number that is older than what was forgotten is refused, and the log says how far that goes', async () => {
+  const { url, store: own } = await serve(await store())
+  await own.apply(happen, 3, {})
+  await own.apply(noteForgotten, 2, { events: 2 })
+  const stream = await get(`${url}/api/v1/events?after=1`)
+  expect([stream.status, (stream.body as { error: { code: string } }).error.code]).toEqual([409, 'events/compacted'])
+  const reader = await openStream(url, 2)
+  await reader.has(2)
+  expect((await get(`${url}/api/v1/events/log?after=1`)).body).toMatchObject({ forgottenThrough: 2, seq: 4 })
+  expect((await get(`${url}/api/v1/events/log?after=2`)).body).not.toHaveProperty('forgottenThrough')
 })
 
 test('a reader that takes nothing makes us hold one page, and gets everything when it goes on', async () => {

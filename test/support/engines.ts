@@ -1,4 +1,14 @@
-import { accessSync, constants, copyFileSync, existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import {
+  accessSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -10,6 +20,7 @@ import type { Store, StoreProbe } from '../../src/store/store.ts'
 import { openPostgresStore } from '../../src/store/postgres/store.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 import { copyOf, dropSchema, keep, setClock, spareSchema, wipeSchema } from './schemas.ts'
+import { warmDriver } from './warm-connections.ts'
 
 export interface OpenOptions {
   readonly clock?: Clock
@@ -18,13 +29,17 @@ export interface OpenOptions {
 
 /** One database of a test, gone when the test is; each `open` is another process as far as the engine can tell. */
 export interface TestDatabase {
-  /** What HOLDFAST_STORE would say. */
+  /** What HOLDFAST_STORE would say. Other processes may go on with it after the test, so nobody else gets this database. */
   readonly url: string
+  /** The same, for what the test opens, and closes, by itself. */
+  readonly ownUrl: string
   open(options?: OpenOptions): Promise<Store>
   /** Another database with the same content. Nobody may have this one open. */
   copy(): Promise<TestDatabase>
   /** Where an engine allows it: what `kill -9` of everybody who uses it would leave at this instant. */
   killed?(): TestDatabase
+  /** Where an engine allows it: all that is on disk. Nobody may have it open. */
+  bytes?(): Buffer
 }
 
 export interface TestEngine {
@@ -35,27 +50,45 @@ export interface TestEngine {
 const sqlite: TestEngine = {
   name: 'sqlite',
   async database() {
-    return sqliteIn(databaseFolder())
+    const folder = databaseFolder()
+    emptyDatabase ??= makeEmptyDatabase()
+    writeFileSync(join(folder, 'holdfast.db'), await emptyDatabase, { mode: 0o600 })
+    return sqliteIn(folder)
   },
+}
+
+/** The bytes of a database that is empty but for its tables: making them takes 8 ms, writing these down less than one. */
+let emptyDatabase: Promise<Buffer> | undefined
+
+async function makeEmptyDatabase(): Promise<Buffer> {
+  const folder = mkdtempSync(join(memoryDisk(), 'holdfast-test-'))
+  try {
+    await (await openSqliteStore({ path: join(folder, 'holdfast.db') })).close()
+    return readFileSync(join(folder, 'holdfast.db'))
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 }
 
 function sqliteIn(folder: string): TestDatabase {
   const path = join(folder, 'holdfast.db')
   const killed = () => {
     const copy = databaseFolder()
-    // Not the `-shm` file: it is memory, and gone with its processes.
-    for (const name of ['holdfast.db', 'holdfast.db-wal']) {
-      if (existsSync(join(folder, name))) copyFileSync(join(folder, name), join(copy, name))
-    }
+    for (const name of onDisk(folder)) copyFileSync(join(folder, name), join(copy, name))
     return sqliteIn(copy)
   }
   return {
     url: `sqlite:${path}`,
+    ownUrl: `sqlite:${path}`,
     open: (options = {}) => closedAfterTest(openSqliteStore({ path, ...options })),
     copy: async () => killed(),
     killed,
+    bytes: () => Buffer.concat(onDisk(folder).map((name) => readFileSync(join(folder, name)))),
   }
 }
+
+/** Not the `-shm` file: it is memory, and gone with its processes. */
+const onDisk = (folder: string) => ['holdfast.db', 'holdfast.db-wal'].filter((name) => existsSync(join(folder, name)))
 
 const postgres: TestEngine = {
   name: 'postgres',
@@ -71,16 +104,18 @@ function postgresIn(schema: string): TestDatabase {
       isLent = true
       return address
     },
+    ownUrl: address,
     async open({ clock, probe } = {}) {
       const store = await closedAfterTest(
-        openPostgresStore({ url: address, ...(probe === undefined ? {} : { probe }) }),
+        openPostgresStore({ url: address, driver: warmDriver(schema), ...(probe === undefined ? {} : { probe }) }),
       )
       return clock === undefined ? store : ownClock(store, schema, clock)
     },
     async copy() {
       const copy = spareSchema()
       const database = postgresIn(copy)
-      await (await openPostgresStore({ url: withParameters(address, { schema: copy }) })).close()
+      const url = withParameters(address, { schema: copy })
+      await (await openPostgresStore({ url, driver: warmDriver(copy) })).close()
       await keep(copyOf(schema, copy))
       return database
     },
@@ -134,8 +169,11 @@ export async function query(url: string, text: string): Promise<Record<string, u
 
 /** For a database alone: in memory where there is some. No test here cuts the power, and every commit waits for its disk. */
 function databaseFolder(): string {
-  return temporaryFolder(hasRoom(MEMORY_DISK) ? MEMORY_DISK : tmpdir())
+  return temporaryFolder(memoryDisk())
 }
+
+/** Where the tests have their temporary files, if that is in memory already (memory-disk.ts). */
+const memoryDisk = () => (!tmpdir().startsWith(MEMORY_DISK) && hasRoom(MEMORY_DISK) ? MEMORY_DISK : tmpdir())
 
 const MEMORY_DISK = '/dev/shm'
 /** The largest database of a test has a few megabytes; a container's memory disk has 64 in all. */

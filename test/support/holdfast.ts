@@ -4,14 +4,14 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-import { onTestFinished } from 'vitest'
+import { inject, onTestFinished } from 'vitest'
 
 import type { RunView } from '../../src/runs/view.ts'
 import { temporaryFolder } from './engines.ts'
 import { peekState } from './peek.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const PROGRAM = join(ROOT, 'bin', 'holdfast')
+const PROGRAM = inject('program') ?? join(ROOT, 'bin', 'holdfast')
 const LEDGER = fileURLToPath(new URL('./ledger.mjs', import.meta.url))
 const NODE = process.execPath
 

@@ -9,6 +9,9 @@ import { SCHEDULE_VIOLATIONS } from './schedule-invariants.ts'
 import { TABLES } from './tables.ts'
 import { WORKSPACE_VIOLATIONS } from './workspace-invariants.ts'
 
+/** Up to here the log may have been forgotten, and tells of nothing any more. */
+const forgotten = sql`(select coalesce(max(events_until), 0) from retention)`
+
 /**
  * What must be true of every database at every moment between transactions, whatever crashed or raced before
  * (DESIGN.md, section 7). Each is a query that finds the violations.
@@ -125,15 +128,24 @@ const VIOLATIONS: Record<string, Sql> = {
   'a token that was ended says by whom, and one that was made is told of once': sql`
     select t.id as id, t.kind as detail from tokens t
     where (t.revoked_at is null) <> (t.revoked_by is null)
-      or (select count(*) from events e where e.type = 'token.created' and e.data like '%"' || t.id || '"%') <> 1
-      or (select count(*) from events e where e.type = 'token.revoked' and e.data like '%"' || t.id || '"%')
+      or t.created_at > ${forgotten} and (select count(*) from events e where e.type = 'token.created' and e.data like '%"' || t.id || '"%') <> 1
+      or t.created_at > ${forgotten} and (select count(*) from events e where e.type = 'token.revoked' and e.data like '%"' || t.id || '"%')
         <> (case when t.revoked_at is null then 0 else 1 end)`,
   'what somebody did is told of once': sql`
     select a.id as id, a.call as detail from acts a
-    where (select count(*) from events e where e.type = 'operator.acted' and e.data like '%"' || a.id || '"%') <> 1`,
+    where a.at > ${forgotten} and (select count(*) from events e where e.type = 'operator.acted' and e.data like '%"' || a.id || '"%') <> 1`,
   'fences and attempts only grow': sql`
     select a.id as id, cast(a.fence as text) as detail from attempts a join runs r on r.id = a.run_id
     where a.fence > r.fence or a.number > r.attempt`,
+  'every event of a run is of one that is there': sql`
+    select cast(e.seq as text) as id, e.type as detail from events e
+    where e.run_id is not null and not exists (select 1 from runs r where r.id = e.run_id)`,
+  'what was forgotten lies before what is there': sql`
+    select cast(events_through as text) as id, cast(loose_through as text) as detail from retention
+    where events_through >= (select coalesce(max(seq), 0) from events) and events_through > 0`,
+  'a child that is there has the one that started it': sql`
+    select c.id as id, c.parent_run_id as detail from runs c
+    where c.parent_run_id is not null and not exists (select 1 from runs p where p.id = c.parent_run_id)`,
   ...SCHEDULE_VIOLATIONS,
   ...WORKSPACE_VIOLATIONS,
 }

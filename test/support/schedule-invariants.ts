@@ -28,6 +28,7 @@ export const SCHEDULE_VIOLATIONS: Record<string, Sql> = {
     select id, state as detail from occurrences
     where state in ('failed', 'dropped', 'skipped') and reason is null or state in ('dispatched', 'succeeded', 'failed') and attempts = 0`,
   'every settlement is an event': sql`
-    select 'all of them' as id, cast(count(*) as text) as detail from occurrences where settled_at is not null
+    select 'all of them' as id, cast(count(*) as text) as detail from occurrences
+    where settled_at > (select coalesce(max(events_until), 0) from retention)
     having count(*) > (select count(*) from events where type = 'occurrence.settled')`,
 }

@@ -31,4 +31,5 @@ export const TABLES: readonly string[] = [
   'agents_seen',
   'tokens',
   'acts',
+  'retention',
 ]

@@ -8,7 +8,9 @@ import type { AddressInfo, Server, Socket } from 'node:net'
  */
 export type CommitFate = 'pass' | 'cut before' | 'cut after' | 'cut while' | 'hold' | 'hold all' | 'swallow'
 
-const COMMITTED = Buffer.from('COMMIT\0')
+const COMMITTED = [Buffer.from('COMMIT\0'), Buffer.from('SELECT 1\0')]
+/** In a statement that ends a transaction, or is one. */
+const ENDS = 'as marked from mark'
 
 /** A network of our own between an engine and its PostgreSQL, that fails exactly where a test wants it to. */
 export class TcpProxy {
@@ -76,6 +78,8 @@ export class Link {
   #swallowed: Buffer | undefined
   #asked = false
   #blackHole = false
+  #inTransaction = false
+  readonly #ending = new Set<string>()
   /** The simple queries of this connection. */
   said = ''
 
@@ -137,9 +141,19 @@ export class Link {
       this.#held = messages
       return
     }
-    const at = messages.findIndex((message) => queryText(message)?.toLowerCase() === 'commit')
+    const at = messages.findIndex((message) => this.#commits(message))
     const fate = at === -1 ? 'pass' : this.#proxy.atCommit()
     this.#pass(messages, at, fate)
+  }
+
+  /** Whether a transaction is over with it: a commit, or a statement that is all of one. */
+  #commits(message: Buffer): boolean {
+    const text = queryText(message)?.toLowerCase()
+    if (text === 'begin') this.#inTransaction = true
+    if (text === 'commit' || text === 'rollback') this.#inTransaction = false
+    const [kind, ...parts] = [message.toString('latin1', 0, 1), ...message.toString('latin1', 5).split('\0')]
+    if (kind === 'P' && parts[1]!.includes(ENDS)) this.#ending.add(parts[0]!)
+    return text === 'commit' || (kind === 'B' && !this.#inTransaction && this.#ending.has(parts[1]!))
   }
 
   #pass(messages: readonly Buffer[], at: number, fate: CommitFate): void {
@@ -161,7 +175,7 @@ export class Link {
     this.#asked = false
     if (this.#swallowed === undefined) return void this.#client.write(chunk)
     this.#swallowed = Buffer.concat([this.#swallowed, chunk])
-    if (this.#swallowed.includes(COMMITTED)) this.reset()
+    if (COMMITTED.some((said) => this.#swallowed!.includes(said))) this.reset()
   }
 }
 

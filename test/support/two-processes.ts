@@ -26,12 +26,12 @@ export async function twoProcesses(before: RegExp): Promise<TwoProcesses> {
     stopped.resolve()
     return released.promise
   }
-  const schema = new URL(database.url).searchParams.get('schema')!
+  const schema = new URL(database.ownUrl).searchParams.get('schema')!
   const waiting = `select 1 from pg_locks wanted where not wanted.granted and exists (
     select 1 from pg_locks held join pg_class c on c.oid = held.relation join pg_namespace n on n.oid = c.relnamespace
     where held.pid = wanted.pid and n.nspname = '${schema}')`
   const store = await database.open()
-  const slow = await openPostgresStore({ url: database.url, probe })
+  const slow = await openPostgresStore({ url: database.ownUrl, probe })
   onTestFinished(() => slow.close())
   return {
     store,
@@ -44,7 +44,7 @@ export async function twoProcesses(before: RegExp): Promise<TwoProcesses> {
       work.then(end, end)
       await until(
         'it has ended or waits',
-        async () => ended || (await query(database.url, waiting)).length > 0 || undefined,
+        async () => ended || (await query(database.ownUrl, waiting)).length > 0 || undefined,
       )
     },
   }

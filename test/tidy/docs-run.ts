@@ -6,8 +6,8 @@ import { delimiter, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { commandsInHelp, placeOf, type Block, type Subcommands } from './docs.ts'
 import { ROOT, type SourceFile } from './tree.ts'
+import { builtProgram } from '../support/built-program.ts'
 
-const TOOLS = [join(ROOT, 'bin'), join(ROOT, 'node_modules/.bin')]
 const LONGEST_BLOCK_MS = 90_000
 
 /** What the compiler says about these modules, where `holdfast` is the public surface in `src`. */
@@ -52,18 +52,13 @@ export function runShell(block: Block): Promise<string[]> {
 export function runProgram(block: Block): Promise<string[]> {
   const home = mkdtempSync(join(tmpdir(), 'holdfast-docs-'))
   mkdirSync(join(home, 'node_modules'))
-  symlinkSync(join(ROOT, 'node_modules/zod'), join(home, 'node_modules/zod'))
+  for (const name of ['zod', 'ai']) symlinkSync(join(ROOT, 'node_modules', name), join(home, 'node_modules', name))
   writeFileSync(join(home, 'example.ts'), block.text)
   return runIn(home, block, process.execPath, ['--import', join(ROOT, 'test/support/own-package.ts'), 'example.ts'])
 }
 
 async function runIn(home: string, block: Block, program: string, args: readonly string[]): Promise<string[]> {
-  const env = {
-    HOME: home,
-    HOLDFAST_HOME: join(home, '.holdfast'),
-    PATH: [...TOOLS, process.env['PATH']].join(delimiter),
-    NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
-  }
+  const env = { HOME: home, HOLDFAST_HOME: join(home, '.holdfast'), ...(await ownProgram()) }
   const child = spawn(program, args, {
     cwd: home,
     env,
@@ -79,6 +74,13 @@ async function runIn(home: string, block: Block, program: string, args: readonly
   clearTimeout(deadline)
   rmSync(home, { recursive: true, force: true })
   return code === 0 ? [] : [`${placeOf(block)}: ended with ${code ?? signal}\n${Buffer.concat(output).toString()}`]
+}
+
+/** The command line as it is installed, with the Node that this clone brings along. */
+async function ownProgram(): Promise<Record<string, string>> {
+  const program = await builtProgram()
+  const tools = [join(program, 'bin'), join(ROOT, 'node_modules/.bin'), process.env['PATH']]
+  return { PATH: tools.join(delimiter), NODE_COMPILE_CACHE: join(program, 'compiled') }
 }
 
 function endGroup(leader: number | undefined): void {

@@ -37,12 +37,41 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // Tells people outside what needs them.
   notify: ['base', 'store', ...NOUNS, 'processes'],
 
+  // What a worker does, told outside: wrappers around ports, so that nobody inside knows of it.
+  telemetry: ['base', 'store', ...NOUNS, 'loop', 'define'],
+
   // A process that carries runs out: it drives the nouns and the adapters, and has no SQL of its own.
-  workers: ['base', 'secrets', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'notify', 'clients', 'config', 'define'],
+  workers: [
+    'base',
+    'secrets',
+    'store',
+    ...NOUNS,
+    'loop',
+    ...ADAPTERS,
+    'notify',
+    'clients',
+    'config',
+    'define',
+    'telemetry',
+  ],
+  // A loop of the AI SDK, with what it does in the ledger: it sees a run through the port in `define`.
+  'ai-sdk': ['base', 'define', 'loop', 'model', 'tools'],
   // Tools and agents that are values of a program.
   define: ['base', 'loop', 'model', 'tools', 'processes'],
   // What a person wrote down, read and checked.
-  config: ['base', 'secrets', 'actions', 'sessions', 'clients', 'workspace', 'loop', 'tools', 'notify', 'define'],
+  config: [
+    'base',
+    'secrets',
+    'actions',
+    'sessions',
+    'clients',
+    'workspace',
+    'loop',
+    'tools',
+    'notify',
+    'define',
+    'telemetry',
+  ],
 
   'runtime.ts': ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'notify', 'workers', 'config'],
   'index.ts': ['base', 'store', ...NOUNS, 'loop', ...ADAPTERS, 'workers', 'config', 'define', 'library', 'runtime.ts'],
@@ -100,6 +129,10 @@ export const ONLY_FOR: readonly { readonly what: string; readonly by: readonly s
   { what: '@hono/node-server', by: ['src/server/'] },
   // Loading it takes longer than most commands: the schemas of the API are for the daemon alone.
   { what: 'zod', by: ['src/api/shapes/', 'src/api/routes.ts', 'src/server/'] },
+  // The user's, if at all: loaded where somebody wants telemetry.
+  { what: '@opentelemetry/api', by: ['src/telemetry/'] },
+  { what: 'ai', by: ['src/ai-sdk/'] },
+  { what: '@ai-sdk/provider', by: ['src/ai-sdk/'] },
   // Loaded by the command `mcp` alone.
   { what: '@modelcontextprotocol/server', by: ['src/mcp/serve.ts'] },
   { what: '@modelcontextprotocol/server/', by: ['src/mcp/serve.ts'] },

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { fileLengths, functionLengths, KNOWN_LONG, LIMITS, percentile, summary, tooLong } from './lengths.ts'
 import { filesKnownToGit, sourcesBelow, type SourceFile } from './tree.ts'
 
-const CODE = ['src', 'test', 'bench', 'dashboard', 'examples', 'scripts']
+const CODE = ['src', 'test', 'bench', 'faults', 'dashboard', 'examples', 'scripts']
 const files = sourcesBelow(...CODE)
 const functions = functionLengths(files)
 const lengths = fileLengths(files)

@@ -33,6 +33,10 @@ test('reading the clock by new Date() or chance from node:crypto is found, a dat
   const text = `import { createHash, randomBytes } from 'node:crypto'\nnew Date(5)\nnew Date()\n`
   expect(straysInto([{ path: 'src/runs/run.ts', text }])).toEqual([
     'src/runs/run.ts:3 uses new Date(), which belongs to src/base/clock.ts',
-    'src/runs/run.ts imports randomBytes of node:crypto, which belongs to src/base/ids.ts',
+    'src/runs/run.ts takes randomBytes from node:crypto, which belongs to src/base/ids.ts, src/secrets/',
+  ])
+  const later = `const { randomUUID } = process.getBuiltinModule('node:crypto')\nconst random = 1\n`
+  expect(straysInto([{ path: 'src/runs/run.ts', text: later }])).toEqual([
+    'src/runs/run.ts takes randomUUID from node:crypto, which belongs to src/base/ids.ts, src/secrets/',
   ])
 })

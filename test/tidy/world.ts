@@ -27,7 +27,8 @@ export const WORLD_MODULES: readonly { readonly modules: readonly string[]; read
 ]
 
 const CHANCE_FROM_CRYPTO = /^random|^getRandomValues$|^webcrypto$/
-const MAY_DRAW_LOTS = ['src/base/ids.ts']
+/** The secrets' own: their key, and a word that nobody may guess. */
+const MAY_DRAW_LOTS = ['src/base/ids.ts', 'src/secrets/']
 
 const isIn = (places: readonly string[], path: string) =>
   places.some((place) => (place.endsWith('/') ? path.startsWith(place) : path === place))
@@ -74,12 +75,25 @@ function modulesIn(file: SourceFile): string[] {
 
 function chanceIn(file: SourceFile): string[] {
   if (isIn(MAY_DRAW_LOTS, file.path)) return []
+  return [...new Set([...importedChance(file), ...lazyChance(file)])].map(
+    (name) => `${file.path} takes ${name} from node:crypto, which belongs to ${places(MAY_DRAW_LOTS)}`,
+  )
+}
+
+function importedChance(file: SourceFile): string[] {
   return allNodes(parse(file), 'ImportDeclaration')
     .filter((node) => (node['source'] as { value?: unknown }).value === 'node:crypto')
     .flatMap((node) => node['specifiers'] as readonly { readonly imported?: { readonly name?: string } }[])
     .map((specifier) => specifier.imported?.name ?? 'webcrypto')
     .filter((name) => CHANCE_FROM_CRYPTO.test(name))
-    .map((name) => `${file.path} imports ${name} of node:crypto, which belongs to ${places(MAY_DRAW_LOTS)}`)
+}
+
+/** Where it is loaded when it is needed, nothing says which names are its own: `randomBytes` and the like can be no other's. */
+function lazyChance(file: SourceFile): string[] {
+  if (!/getBuiltinModule\(\s*'(node:)?crypto'/.test(file.text)) return []
+  return allNodes(parse(file), 'Identifier')
+    .map((node) => String(node['name']))
+    .filter((name) => /^random[A-Z]|^getRandomValues$|^webcrypto$/.test(name))
 }
 
 const places = (only: readonly string[] = ['src/base/clock.ts']) => (only.length === 0 ? 'nobody' : only.join(', '))
