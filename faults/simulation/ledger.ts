@@ -1,0 +1,31 @@
+import type { ActionId, RunId } from '../../src/base/ids.ts'
+
+export interface Effect {
+  readonly runId: RunId
+  readonly actionId: ActionId
+  readonly tool: string
+  readonly entry: string
+}
+
+/** What was done to the world, counted outside of everything that can crash. */
+export class Ledger {
+  readonly effects: Effect[] = []
+
+  write(effect: Effect): void {
+    this.effects.push(effect)
+  }
+
+  timesOf(actionId: ActionId): number {
+    return this.effects.filter((effect) => effect.actionId === actionId).length
+  }
+
+  /** The same thing, done again in the same run. */
+  doubles(): string[] {
+    const seen = new Map<string, number>()
+    for (const { runId, tool, entry } of this.effects) {
+      const key = `${runId} ${tool} ${entry}`
+      seen.set(key, (seen.get(key) ?? 0) + 1)
+    }
+    return [...seen].filter(([, times]) => times > 1).map(([key, times]) => `${key}: ${times} times`)
+  }
+}
