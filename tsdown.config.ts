@@ -6,6 +6,7 @@ import { defineConfig } from 'tsdown'
 const ENTRIES = [
   'src/index.ts',
   'src/testing/index.ts',
+  'src/ai-sdk/index.ts',
   'src/cli/main.ts',
   'src/processes/supervisor-main.ts',
   'src/hooks/program.ts',
@@ -19,6 +20,15 @@ const GATHERED = {
   supervisor: 'src/processes/supervisor-main.ts',
   'command-line': 'src/cli/main.ts',
   runtime: 'src/index.ts',
+  configuration: 'src/config/load.ts',
+  library: 'src/library/doors.ts',
+} as const
+
+/** What one of the quickest shares with the library: neither is to load the other, which starts processes. */
+const SHARED = {
+  name: 'base',
+  by: 'src/index.ts',
+  with: ['src/processes/supervisor-main.ts', 'src/cli/main.ts'],
 } as const
 
 interface Modules {
@@ -38,13 +48,28 @@ function loadedBy(entry: string, modules: Modules): ReadonlySet<string> {
   return found
 }
 
-function gathered(): (id: string, modules: Modules) => string | null {
-  let groups: (readonly [string, ReadonlySet<string>])[] | undefined
-  return (id, modules) => {
-    groups ??= Object.entries(GATHERED).map(([name, entry]) => [name, loadedBy(entry, modules)])
-    // An entry does something when it is loaded: nobody else may load it along with what they need.
-    return ENTRY_IDS.has(id) ? null : (groups.find(([, ids]) => ids.has(id))?.[0] ?? null)
-  }
+type Gathers = (modules: Modules) => ReadonlySet<string>
+
+const shared: Gathers = (modules) => {
+  const others = SHARED.with.map((entry) => loadedBy(entry, modules))
+  return new Set([...loadedBy(SHARED.by, modules)].filter((id) => others.some((ids) => ids.has(id))))
+}
+
+/** By their priority: without one, a later group would take along whatever it shares with an earlier one. */
+function gathered() {
+  const groups: [string, Gathers][] = [[SHARED.name, shared]]
+  for (const [name, entry] of Object.entries(GATHERED)) groups.push([name, (modules) => loadedBy(entry, modules)])
+  return groups.map(([name, gathers], index) => {
+    let ids: ReadonlySet<string> | undefined
+    return {
+      priority: groups.length - index,
+      name(id: string, modules: Modules): string | null {
+        ids ??= gathers(modules)
+        // An entry does something when it is loaded: nobody else may load it along with what they need.
+        return !ENTRY_IDS.has(id) && ids.has(id) ? name : null
+      },
+    }
+  })
 }
 
 export default defineConfig({
@@ -52,7 +77,7 @@ export default defineConfig({
   // The programs of the demo are no modules of ours: they are started.
   copy: [{ from: 'src/cli/demo/*.mjs', to: 'dist/cli/demo' }],
   // Comments are a fifth of what would have to be read; the types keep theirs.
-  outputOptions: { comments: { jsdoc: false }, codeSplitting: { groups: [{ name: gathered() }] } },
+  outputOptions: { comments: { jsdoc: false }, codeSplitting: { groups: gathered() } },
   // The tests have no types to be published.
   tsconfig: 'src/tsconfig.json',
   format: 'esm',

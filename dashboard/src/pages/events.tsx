@@ -19,7 +19,7 @@ const NOUNS: readonly (readonly [string, string])[] = [
 
 /** The log is asked for by whole types. */
 const TYPES: Readonly<Record<string, readonly string[]>> = {
-  run: 'run.queued run.started run.parked run.resumed run.cancel_requested run.taken_over run.finished run.late_result'.split(
+  run: 'run.queued run.started run.parked run.resumed run.cancel_requested run.taken_over run.finished run.late_result run.traced'.split(
     ' ',
   ),
   action: ['action.proposed', 'action.started', 'action.settled', 'action.released'],

@@ -90,7 +90,7 @@ export async function stayConnected(): Promise<void> {
       const problem = asProblem(error)
       if (mine.signal.aborted) return
       if (isSignedOut(problem)) return signOut('You are signed out: the daemon does not know this session any more.')
-      if (problem.code === 'events/ahead') {
+      if (problem.code === 'events/ahead' || problem.code === 'events/compacted') {
         begun = false
         for (const listener of voided) listener()
       }
