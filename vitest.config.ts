@@ -85,6 +85,7 @@ export default defineConfig({
       suite('race', ['test/race/**/*.test.ts'], 120_000),
       suite('crash', ['test/crash/**/*.test.ts'], 300_000),
       suite('postgres', ['test/postgres/**/*.test.ts'], 300_000),
+      suite('faults', ['test/faults/**/*.test.ts'], 120_000),
       suite('claims', ['test/claims/**/*.test.ts'], 120_000),
       withProgram(suite('story', ['test/story/**/*.test.ts'], 300_000)),
     ],

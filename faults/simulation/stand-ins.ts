@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { judgeProcess, processIdentity } from '../../src/processes/identity.ts'
 import type { ProcessIdentity } from '../../src/processes/identity.ts'
 
-const BATCH = 300
+const BATCH = 600
 /** Nothing is waited for this long: a kill takes microseconds. */
 const MOST_LOOKS = 1_000_000
 

@@ -71,7 +71,7 @@ export function* forgetRuns(seen: readonly Pick<OldRun, 'id' | 'lastEvent'>[], c
     sql`select r.seq, r.id, r.ended_at, 1 as may_go, 0 as events,
         (select coalesce(max(e.seq), 0) from events e where e.run_id = r.id) as last_event
       from runs r where r.id in ${among(held.map(({ id }) => id))}
-        and r.ended_at is not null and r.ended_at <= ${now} - ${cut.runsMs} and ${mayGo(cut)}`,
+        and r.ended_at is not null and r.ended_at <= ${now} - ${cut.runsMs} and ${mayGo(cut)} order by r.seq`,
   )
   const going = found.filter(({ id, lastEvent }) => lastSeen.get(id) === lastEvent)
   if (going.length === 0) return []
@@ -98,7 +98,7 @@ function deletions(runs: readonly { readonly id: RunId; readonly seq: number }[]
   return [
     run(steps),
     ...TABLES_OF_RUN.map((table) => run(sql`delete from ${raw(table)} where run_id in ${ids}`)),
-    run(sql`delete from runs where id in ${ids}`),
+    run(sql`delete from runs where id in ${ids} and ended_at is not null`),
   ]
 }
 

@@ -318,6 +318,35 @@ describe.each(engines)('the loop on $name', (engine) => {
     },
   )
 
+  test('taken over in the middle of a write: "not done" counts once nobody can still do it [actions/no-blind-retry]', async () => {
+    const stage = await open()
+    stage.replies = [{ calls: [['append', { entry: 'a' }]] }, { text: 'done' }]
+    await stage.send('go')
+    const claim = await stage.claim()
+    const inside = Promise.withResolvers<void>()
+    stage.perform = () => {
+      inside.resolve()
+      return new Promise(() => {})
+    }
+    void stage.run(claim)
+    await inside.promise
+    const asked: string[] = []
+    stage.rival = async () => {
+      asked.push('who could still')
+      return 'process 7 may be paused'
+    }
+    stage.probe = async () => {
+      asked.push('its probe')
+      return { kind: 'failed', error: 'it is not there' }
+    }
+    stage.perform = () => Promise.reject(new Error('done a second time'))
+    expect(await stage.finished(await stage.takeOver(claim))).toMatchObject({ state: 'succeeded' })
+    expect(asked).toEqual(['who could still', 'its probe'])
+    expect(await stage.actions(claim)).toMatchObject([
+      { state: 'in_doubt', tries: 1, error: expect.stringContaining('process 7 may be paused') },
+    ])
+  })
+
   test('cancel withdraws what has not begun, and the run ends cancelled', async () => {
     const stage = await open()
     stage.replies = [

@@ -113,10 +113,14 @@ test('a port that was asked for and is taken is said, and nothing is left behind
 })
 
 test('the usual port being taken keeps no daemon from starting', async () => {
-  const other = createServer().listen(4780, '127.0.0.1')
+  const other = createServer()
   onTestFinished(() => void other.close())
-  // Or somebody else has it already, which is as good.
-  await once(other, 'listening').catch(() => {})
+  // A daemon of another test may have it for a moment, and give it back just when ours wants it.
+  await until('the usual port is ours', async () => {
+    const listening = once(other, 'listening').then(() => true)
+    other.listen(4780, '127.0.0.1')
+    return listening.catch(() => undefined)
+  })
   const place = new Installation()
   const daemon = place.start(['up'])
   await daemon.said('port 4780 is taken by another program')

@@ -1,6 +1,6 @@
 import type { Store } from '../../src/store/store.ts'
 import { Query } from '../../src/store/transition.ts'
-import type { Change, Transition } from '../../src/store/transition.ts'
+import type { Answer, Change, Transition } from '../../src/store/transition.ts'
 
 export interface Counted {
   readonly statements: number
@@ -12,19 +12,21 @@ export interface Counted {
 export function countingStore(store: Store) {
   const counted = { statements: 0, rows: 0, characters: 0 }
   const texts = new Set<string>()
-  const seen = <T>(query: Query<T>): Query<T> =>
-    new Query(
-      query.sql,
-      query.returnsRows,
-      (answer) => {
-        counted.statements += 1
-        counted.rows += answer.rows.length
-        counted.characters += JSON.stringify(answer.rows).length
-        texts.add(query.sql.strings.join('?'))
-        return query.read(answer)
-      },
-      query.deferred,
-    )
+  const seen = <T>(query: Query<T>): Query<T> => {
+    const read = (answer: Answer) => {
+      counted.statements += 1
+      counted.rows += answer.rows.length
+      counted.characters += JSON.stringify(answer.rows).length
+      texts.add(query.sql.strings.join('?'))
+      return query.read(answer)
+    }
+    const { sql, returnsRows, deferred, parts } = query
+    // With everything else that an engine knows of it.
+    return Object.assign(new Query(sql, returnsRows, read, deferred), query, {
+      read,
+      ...(parts === undefined ? {} : { parts: parts.map(seen) }),
+    })
+  }
   function* watched<T>(transition: Transition<T>): Transition<T> {
     let step = transition.next()
     while (step.done !== true) step = transition.next(yield* seen(step.value))

@@ -55,6 +55,8 @@ export class Stage {
   recover: NonNullable<Tool['recover']> | undefined
   probe: NonNullable<Tool['probe']> | undefined
   idempotent = false
+  /** Who lost the run and could still do what he had begun. */
+  rival: () => Promise<string | undefined> = () => Promise.resolve(undefined)
   /** Besides its own. */
   extra: readonly Tool[] = []
   /** Of `append`: once across runs. */
@@ -107,6 +109,7 @@ export class Stage {
         ...this.extra.map((tool): [string, Tool] => [tool.name, tool]),
       ]),
       folders: { path: () => '/nowhere', prepare: () => Promise.resolve(), isThere: () => true },
+      whoCouldStill: () => this.rival(),
       onAction: () => {},
       emit: () => {},
       ask: (request: ModelRequest) => this.#ask(request),
