@@ -59,13 +59,17 @@ export class SimProcess {
     return this.gate()
   }
 
-  /** As long as it lives, an open store; `onPoint` may throw, and then says what the disk or a neighbour did. */
-  async open(path: string, onPoint: (point: StorePoint) => void, onGate: () => void): Promise<Store> {
+  /**
+   * As long as it lives, an open store. `onPoint` may throw, and then says what the disk or a neighbour did; a store without it puts
+   * the statements of a commit together, as it does outside of tests.
+   */
+  async open(path: string, onPoint: ((point: StorePoint) => void) | undefined, onGate: () => void): Promise<Store> {
     const probe = (point: StorePoint) => {
       if (this.dead) throw new SimulatedDeath()
-      onPoint(point)
+      onPoint?.(point)
     }
-    const inner = await openSqliteStore({ path, clock: this.clock, random: this.random, probe })
+    const watched = onPoint === undefined ? {} : { probe }
+    const inner = await openSqliteStore({ path, clock: this.clock, random: this.random, ...watched })
     this.#inner = inner
     this.#onGate = onGate
     return {

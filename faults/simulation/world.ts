@@ -48,6 +48,8 @@ export class World {
   readonly #folder: string
   readonly #standIns: StandIns
   readonly #probes: boolean
+  /** Statements of a commit go together, and only whole transactions are interrupted. */
+  readonly isJoined: boolean
   readonly #processes: SimProcess[] = []
   readonly #slots = new Map<number, SimProcess>()
 
@@ -55,6 +57,7 @@ export class World {
     this.dice = new Dice(seed)
     this.#standIns = standIns
     this.#probes = this.dice.chance(0.5)
+    this.isJoined = seed % 4 === 0
     this.random = seededRandomness(this.dice.fork(), () => this.time.now())
     // From a world in which almost nothing happens to one in which little works.
     const probability = this.dice.pick([0.0005, 0.002, 0.005, 0.01])
@@ -100,9 +103,13 @@ export class World {
   }
 
   open(process: SimProcess): Promise<Store> {
-    const onPoint = (point: StorePoint) => this.injector.at(process, point)
-    const onGate = () => void this.injector.happens('stopped beyond its lease', 0.001, process)
-    return process.open(this.path, onPoint, onGate)
+    const { injector, isJoined } = this
+    const onPoint = (point: StorePoint) => injector.at(process, point)
+    const onGate = () => {
+      injector.happens('stopped beyond its lease', 0.001, process)
+      if (isJoined) injector.happens('crash', 0.003, process)
+    }
+    return process.open(this.path, isJoined ? undefined : onPoint, onGate)
   }
 
   /** What is dead comes back, as by a service manager. */
