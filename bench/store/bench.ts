@@ -1,6 +1,6 @@
 import { beside, defineBench, median } from '../bench.ts'
 import type { Place, Row } from '../bench.ts'
-import { postgresStore, rawPostgres, rawSqlite, sqliteStore } from './contenders.ts'
+import { bareSqliteStore, postgresStore, rawPostgres, rawSqlite, sqliteStore } from './contenders.ts'
 import type { Contender } from './contenders.ts'
 
 const CALLERS = 64
@@ -26,17 +26,21 @@ const cost = (name: string, ours: number | undefined, raw: number | undefined, m
 async function onSqlite(rounds: number, { folder }: Place): Promise<Row[]> {
   const one = await compare(rounds, 600, [
     rawSqlite(folder, 'raw-1', 1),
+    await bareSqliteStore(folder, 'bare-1', 1),
     await sqliteStore(folder, 'store-1', 1, 'transition'),
     await sqliteStore(folder, 'store-1-single', 1, 'single'),
   ])
   const many = await compare(rounds, CALLERS * 200, [
     rawSqlite(folder, 'raw-64', CALLERS),
+    await bareSqliteStore(folder, 'bare-64', CALLERS),
     await sqliteStore(folder, 'store-64', CALLERS, 'transition'),
     await sqliteStore(folder, 'store-64-single', CALLERS, 'single'),
   ])
   return [
-    cost('SQLite, 1 caller, transition', one['store-1'], one['raw-1'], 1.3),
+    cost('SQLite, the store alone, 1 caller, transition', one['bare-1'], one['raw-1'], 1.3),
+    cost('SQLite, 1 caller, transition', one['store-1'], one['raw-1'], 1.4),
     cost('SQLite, 1 caller, single statement', one['store-1-single'], one['raw-1']),
+    beside('SQLite, the store alone, 64 callers', 'rows/s', many['bare-64']!, many['raw-64']!, { least: 0.7 }),
     beside('SQLite, 64 callers, transition', 'rows/s', many['store-64']!, many['raw-64']!, { least: 0.6 }),
     beside('SQLite, 64 callers, single statement', 'rows/s', many['store-64-single']!, many['raw-64']!),
   ]

@@ -5,6 +5,7 @@ import pg from 'pg'
 
 import type { Runtime } from '../../src/runtime.ts'
 import { sql } from '../../src/store/sql.ts'
+import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 import { run, single } from '../../src/store/transition.ts'
 import type { Transition } from '../../src/store/transition.ts'
 import { openProduct } from '../product.ts'
@@ -87,12 +88,24 @@ export async function rawPostgres(url: string, name: string, batch: number): Pro
   }
 }
 
+/** The store alone, without what the product puts between it and its texts. */
+export async function bareSqliteStore(folder: string, name: string, callers: number): Promise<Contender> {
+  const path = join(folder, `${name}.db`)
+  const store = await openSqliteStore({ path })
+  makeTable(path)
+  return storeContender({ store, close: () => store.close() }, name, callers, 'transition')
+}
+
+function makeTable(path: string): void {
+  const side = new DatabaseSync(path)
+  side.exec(`create table bench ${COLUMNS} strict`)
+  side.close()
+}
+
 export async function sqliteStore(folder: string, name: string, callers: number, kind: Kind): Promise<Contender> {
   const home = join(folder, name)
   const runtime = await openProduct(home)
-  const side = new DatabaseSync(join(home, 'holdfast.db'))
-  side.exec(`create table bench ${COLUMNS} strict`)
-  side.close()
+  makeTable(join(home, 'holdfast.db'))
   return storeContender(runtime, name, callers, kind)
 }
 
@@ -114,7 +127,12 @@ export async function postgresStore(
 
 type Kind = 'single' | 'transition'
 
-function storeContender(runtime: Runtime, name: string, callers: number, kind: Kind): Contender {
+function storeContender(
+  runtime: Pick<Runtime, 'store' | 'close'>,
+  name: string,
+  callers: number,
+  kind: Kind,
+): Contender {
   const { store } = runtime
   const write = () => (kind === 'single' ? store.apply(insertSingle, nextId()) : store.apply(insertRow, nextId()))
   const caller = async (count: number) => {

@@ -157,11 +157,13 @@ export class RunLoop implements OwnLoop {
   async #waitForPerson(): Promise<never> {
     const around = within.getStore() ?? []
     const others = () => [...this.#atWork.keys()].some((id) => !around.includes(id))
+    let proposed: Promise<unknown>
     do {
       if (others()) await new Promise<void>((resolve) => this.#whenLess.push(resolve))
-      // Those of the same reply are called for in the same turn.
+      // Those of the same reply are called for in the same turn, and at work once they are proposed.
+      await (proposed = this.#proposals)
       await new Promise<void>(afterThisTurn)
-    } while (others())
+    } while (others() || proposed !== this.#proposals)
     for (const id of around) this.#atWork.get(id)?.()
     return this.#ports.run.halt({ kind: 'undecided' })
   }

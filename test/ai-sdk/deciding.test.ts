@@ -103,6 +103,31 @@ describe.each(engines)('on $name', (engine) => {
     expect(model.doGenerateCalls).toHaveLength(2)
   })
 
+  test('what the same reply wants besides is done before the run waits, also if it is proposed late', async () => {
+    const { url: store } = await engine.database()
+    const notes: string[] = []
+    const doubted = Promise.withResolvers<void>()
+    const tools = {
+      note: noting(notes, (entry) => {
+        if (entry === 'one') throw new Error('the line went dead')
+      }),
+    }
+    const said = async ({ entry }: { entry: string }) => {
+      if (entry === 'two') await doubted.promise
+      return 'approved' as const
+    }
+    const definition = defineFunction('clerk', async () => {
+      const { model, tools: wrapped } = durable({ model: mock(TWO), tools, toolApproval: { note: said } })
+      return (await generateText({ model, tools: wrapped, prompt: 'Note it.', stopWhen: isStepCount(9) })).text
+    })
+    const { runtime } = await open([definition], { store, policy: ALLOWED })
+    await runtime.call({ function: 'clerk' })
+    await until('the first is in doubt', async () => (await runtime.doubts.list())[0])
+    doubted.resolve()
+    await firstDoubt(runtime)
+    expect(notes).toEqual(['two'])
+  })
+
   test('a message that is sent meanwhile is shown at the next step, once, and stays where it stands [inbox/effect-once]', async () => {
     const { url: store } = await engine.database()
     const model = mock([[['note', { entry: 'one' }]], [['note', { entry: 'two' }]], 'Done.'])
