@@ -1,11 +1,16 @@
 /** One way of looking for faults. Each case is determined by its seed. */
 export interface Method {
   readonly name: string
+  /** One sentence: what is real, and what goes wrong. */
   readonly title: string
   /** What one case is, in the plural. */
   readonly cases: string
-  /** Runs cases with the seeds `first`, `first + 1` … until `isOver`, and tells of each. */
+  /** A table of cases, not a sea of them: every campaign begins at the first, and ends by itself after the last. */
+  readonly finite?: boolean
+  /** Runs cases with the seeds `first`, `first + 1` … until `isOver`, at most `most`, and tells of each. */
   run(campaign: Campaign): Promise<void>
+  /** The least that still shows what went wrong with this seed, in words that somebody can follow. */
+  shrink?(seed: number): Promise<string>
 }
 
 export interface Campaign {
@@ -21,9 +26,20 @@ export interface Outcome {
   /** How often each kind of fault happened. */
   readonly faults: Readonly<Record<string, number>>
   readonly runs: number
+  /** As an independent ledger counted them. */
   readonly effects: number
   /** From the last fault until everything had come to its end, in milliseconds; not where nothing went wrong. */
   readonly recoveryMs?: number
+  /** What else is worth publishing, each with its unit in the name, such as `memory MiB`; of all cases the highest is kept. */
+  readonly peaks?: Readonly<Record<string, number>>
   /** Empty, if all promises were kept. */
   readonly problems: readonly string[]
+}
+
+/** Case after case, one at a time. */
+export async function oneByOne(
+  { first, most, isOver, tell }: Campaign,
+  play: (seed: number) => Promise<Omit<Outcome, 'seed'>>,
+): Promise<void> {
+  for (let seed = first; seed < first + most && !isOver(); seed++) tell({ seed, ...(await play(seed)) })
 }
