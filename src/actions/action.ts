@@ -25,7 +25,7 @@ export const ACTION_MOVES = {
   withdrawn: [],
 } as const satisfies Record<string, readonly string[]>
 export type ActionState = keyof typeof ACTION_MOVES
-export const ACTION_STATES = Object.keys(ACTION_MOVES) as ActionState[]
+const ACTION_STATES = Object.keys(ACTION_MOVES) as ActionState[]
 
 /** Nothing more will happen to it in this run; an action in doubt is listed, and the run goes on. */
 export const isSettled = (state: ActionState): boolean => ACTION_MOVES[state].length === 0 || state === 'in_doubt'

@@ -23,7 +23,7 @@ export const APPROVAL_MOVES = {
   withdrawn: [],
 } as const satisfies Record<string, readonly string[]>
 export type ApprovalState = keyof typeof APPROVAL_MOVES
-export const APPROVAL_STATES = Object.keys(APPROVAL_MOVES) as ApprovalState[]
+const APPROVAL_STATES = Object.keys(APPROVAL_MOVES) as ApprovalState[]
 
 export const approvalRow = row({
   id: text<ApprovalId>(),
@@ -52,7 +52,7 @@ export interface Subject {
   readonly input: unknown
 }
 
-export const bytesOf = ({ tool, version, input }: Subject): string => canonicalJson({ tool, version, input })
+const bytesOf = ({ tool, version, input }: Subject): string => canonicalJson({ tool, version, input })
 export const subjectDigest = (subject: Subject): string => digestOf({ ...subject })
 
 /**

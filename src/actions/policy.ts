@@ -57,7 +57,7 @@ function compareRules(a: PolicyRule, b: PolicyRule): number {
 }
 
 /** What it says about the call counts first, then whose call it is. */
-export function specificity({ tool, effect, agent, thread, where = [] }: PolicyRule): number {
+function specificity({ tool, effect, agent, thread, where = [] }: PolicyRule): number {
   const conditions = where.reduce((total, each) => total + narrowness(each), 0)
   const named = tool === undefined ? 0 : tool.endsWith('*') ? 1 : 2
   const scope = thread === undefined ? (agent === undefined ? 0 : 1) : 2

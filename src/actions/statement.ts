@@ -62,7 +62,7 @@ function* childStatement(id: RunId): Transition<ChildStatement> {
 }
 
 /** Nothing more will be added to it, and nothing in it is open. */
-export const isFinal = ({ run, effects }: Statement): boolean =>
+const isFinal = ({ run, effects }: Statement): boolean =>
   isTerminal(run.state) && effects.every(({ action }) => action.state === 'done')
 
 const iso = (instant: number) => new Date(instant).toISOString()

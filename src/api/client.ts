@@ -21,7 +21,7 @@ export interface ClientOptions {
 /** What a browser sends beside its cookie: a form, an image or a page of another origin cannot. */
 export const PAGE_HEADER = 'X-Holdfast'
 
-export function headersFor({ token }: Pick<ClientOptions, 'token'>): Record<string, string> {
+function headersFor({ token }: Pick<ClientOptions, 'token'>): Record<string, string> {
   return token === undefined ? { [PAGE_HEADER]: '1' } : { Authorization: `Bearer ${token}` }
 }
 
@@ -37,7 +37,7 @@ export function createClient(options: ClientOptions): Api {
 }
 
 /** The address and the rest of a request, without who asks. */
-export function requestFor<N extends EndpointName>(
+function requestFor<N extends EndpointName>(
   name: N,
   ask: Ask<N>,
 ): { readonly url: string; readonly init: { method: string; body?: string; headers: Record<string, string> } } {

@@ -26,7 +26,7 @@ export const jsonText = (value: unknown, indent?: number): string =>
   escapeUnseen(veil.json(JSON.stringify(value, null, indent)))
 
 /** Of a text that is JSON already. */
-export const escapeUnseen = (json: string): string => json.replace(UNSEEN, escaped)
+const escapeUnseen = (json: string): string => json.replace(UNSEEN, escaped)
 
 const escaped = (character: string) =>
   Array.from({ length: character.length }, (_, index) => {

@@ -69,7 +69,7 @@ export async function withApi(
   return work({ environment, output, api, clock: systemClock, local: undefined })
 }
 
-export async function operatorHere(context: Context): Promise<Operator> {
+async function operatorHere(context: Context): Promise<Operator> {
   const { runtime, environment, output } = context
   // Loaded here, because a command that only runs another starts faster without it.
   const { localApi } = await import('../control/handlers.ts')

@@ -114,7 +114,7 @@ const performing =
 
 const ACTS = [performing(killed), performing(inDoubt), performing(rateLimit), performing(stubborn)]
 
-export const isVerified = ({ checks }: Pick<PlayedAct, 'checks'>): boolean =>
+const isVerified = ({ checks }: Pick<PlayedAct, 'checks'>): boolean =>
   checks.length > 0 && checks.every(({ ok }) => ok)
 
 const describeCheck = ({ what, ok, seen }: Check) =>

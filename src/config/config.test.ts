@@ -165,7 +165,7 @@ test.each([
   ['', '1:1: it is not JSON: the text ends too early'],
   ['{\n  "lease": "2s",\n}', '3:1: it is not JSON: the comma before is one too many'],
   ['{ "policy": [1,] }', '1:16: it is not JSON: the comma before is one too many'],
-  ['{\n  // why\n  "lease": "2s" }', '2:3: it is not JSON: JSON has no comments'],
+  ['{\n  // why\n  "lease": "2s" }', '2:3: it is not JSON: this file may have no comments'],
   ['{ "lease": "2s", "lease": "3s" }', '1:18: it is not JSON: the key "lease" is here a second time'],
   ['{ lease: "2s" }', '1:3: it is not JSON: a key in double quotes is missing'],
   ['{ "lease" "2s" }', 'a colon is missing after "lease"'],

@@ -7,7 +7,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
 }
 
 /** Letters to add, drop, change, or swap with their neighbour. */
-export function editDistance(from: string, to: string): number {
+function editDistance(from: string, to: string): number {
   let [before, row]: [number[], number[]] = [[], Array.from({ length: to.length + 1 }, (_, index) => index)]
   for (let i = 1; i <= from.length; i += 1) {
     const next = [i]

@@ -1,5 +1,6 @@
 import { HoldfastError } from '../base/errors.ts'
-import { lineAndColumn, pathKey } from './json-text.ts'
+import { lineAndColumn } from '../base/json-tree.ts'
+import { pathKey } from './json-text.ts'
 import type { JsonText, Path } from './json-text.ts'
 import { nearest } from './nearest.ts'
 
@@ -36,7 +37,7 @@ const inOrder = (problems: readonly Problem[], source: Source | undefined): read
 
 const sentence = ({ path, what }: Problem) => (path.length === 0 ? `it ${what}` : `"${dotted(path)}" ${what}`)
 
-export const dotted = (path: Path): string =>
+const dotted = (path: Path): string =>
   path.map((part, index) => (typeof part === 'number' ? `[${part}]` : index === 0 ? part : `.${part}`)).join('')
 
 function place(name: string, path: Path, source: Source | undefined): string {

@@ -115,7 +115,7 @@ export const HANDLERS: Handlers = {
   'hooks.status': house('hookStatus'),
 }
 
-export const isHandled = (name: EndpointName): name is Handled => name in HANDLERS
+const isHandled = (name: EndpointName): name is Handled => name in HANDLERS
 
 /** Does what the caller asks for. Whether they may is for the door. */
 export function handle<N extends Handled>(place: House, who: Caller, name: N, ask: Ask<N>): Promise<Answer<N>> {

@@ -265,12 +265,6 @@ async function finish(
   await installIndex(git, site, ours, view)
 }
 
-/** Whether a branch is at a commit or after it. */
-export async function contains(git: Git, repo: Repository, ref: string, commit: Sha): Promise<boolean> {
-  const tip = await readRef(git, repo, ref)
-  return tip !== undefined && isIn(git, repo, commit, tip)
-}
-
 async function isIn(git: Git, repo: Repository, commit: Sha, tip: Sha): Promise<boolean> {
   if (commit === tip) return true
   const end = await askGit(git, ['merge-base', '--is-ancestor', commit, tip], { gitDir: repo.commonDir })

@@ -7,7 +7,7 @@ import { LIMITS } from '../base/limits.ts'
 export type RawPath = string & { readonly __raw?: never }
 
 export const rawPath = (text: string): RawPath => Buffer.from(text).toString('latin1')
-export const bytesOf = (path: RawPath): Buffer => Buffer.from(path, 'latin1')
+const bytesOf = (path: RawPath): Buffer => Buffer.from(path, 'latin1')
 
 /** Where a path of a repository is on the disk, as what the file functions take. */
 export const onDisk = (top: string, path: RawPath): Buffer => Buffer.concat([Buffer.from(`${top}/`), bytesOf(path)])

@@ -148,7 +148,7 @@ function giveBack(away: Buffer, place: Buffer, path: RawPath): void {
 }
 
 const isSame = (a: Mark, b: Mark) => isUntouched(a, b) && a.changed === b.changed
-export const isUntouched = (a: Mark, b: Mark) =>
+const isUntouched = (a: Mark, b: Mark) =>
   a.inode === b.inode && a.size === b.size && a.modified === b.modified && a.mode === b.mode
 
 /** What we took is still as it was when we took it: an editor that had it open may have written into it since. */

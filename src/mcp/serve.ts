@@ -32,7 +32,7 @@ export interface Served {
   readonly close: () => Promise<void>
 }
 
-export const servedTools = (desk: Desk): ServedTool[] => [
+const servedTools = (desk: Desk): ServedTool[] => [
   ...messageTools(desk),
   ...inboxTools(desk),
   ...scheduleTools(desk),

@@ -15,14 +15,14 @@ import type { Notice } from './matter.ts'
  * least once, tried a few times, and then given up where everybody can see it. None of it ever decides anything.
  */
 
-export const NOTICE_MOVES = {
+const NOTICE_MOVES = {
   pending: ['sent', 'given_up'],
   sent: [],
   given_up: [],
 } as const satisfies Record<string, readonly string[]>
-export const NOTICE_STATES = Object.keys(NOTICE_MOVES) as (keyof typeof NOTICE_MOVES)[]
+const NOTICE_STATES = Object.keys(NOTICE_MOVES) as (keyof typeof NOTICE_MOVES)[]
 
-export const noticeRow = row({
+const noticeRow = row({
   id: text(),
   /** By which way, as the configuration names it; no secrets. */
   channel: text(),

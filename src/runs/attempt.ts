@@ -92,10 +92,6 @@ export const cancelledAttempts = single((workerId: WorkerId) =>
   ),
 )
 
-export const liveAttemptOf = single((runId: RunId) =>
-  first(attemptRow, sql`select * from attempts where run_id = ${runId} and ended_at is null`),
-)
-
 /** An attempt under way whose processes carry this mark. */
 export const markInUse = single((mark: string) =>
   first(attemptRow, sql`select * from attempts where mark = ${mark} and ended_at is null`),

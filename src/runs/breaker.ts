@@ -9,7 +9,7 @@ import type { Transition } from '../store/transition.ts'
 import type { FailureCode, Run } from './run.ts'
 
 /** The failures that a new try does not mend: an agent's breaker counts these, one row a cause. */
-export const BREAKER_CAUSES = ['auth'] as const satisfies readonly FailureCode[]
+const BREAKER_CAUSES = ['auth'] as const satisfies readonly FailureCode[]
 
 const breakerRow = row({
   agent: text(),

@@ -9,7 +9,7 @@ import { findRun, runRow } from './run.ts'
 import type { ObservedRequest, Run } from './run.ts'
 
 /** One name for one turn, whoever tells of it and however often. */
-export const observedRunId = (request: ObservedRequest): RunId => `run_${digestOf(request).slice(0, 32)}` as RunId
+const observedRunId = (request: ObservedRequest): RunId => `run_${digestOf(request).slice(0, 32)}` as RunId
 
 export interface ObservedTurn {
   readonly threadId: ThreadId

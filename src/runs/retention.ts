@@ -82,7 +82,7 @@ export function* forgetRuns(seen: readonly Pick<OldRun, 'id' | 'lastEvent'>[], c
 }
 
 /** By the column that names the run, in the order that their references allow. */
-export const TABLES_OF_RUN = [
+const TABLES_OF_RUN = [
   'approvals',
   'late_results',
   'attempts',

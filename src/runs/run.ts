@@ -22,7 +22,7 @@ export const RUN_MOVES = {
 } as const satisfies Record<string, readonly string[]>
 export type RunState = keyof typeof RUN_MOVES
 export const RUN_STATES = Object.keys(RUN_MOVES) as RunState[]
-export const TERMINAL_STATES = RUN_STATES.filter((state) => RUN_MOVES[state].length === 0)
+const TERMINAL_STATES = RUN_STATES.filter((state) => RUN_MOVES[state].length === 0)
 export type TerminalState = 'succeeded' | 'failed' | 'cancelled'
 
 export const isTerminal = (state: RunState): state is TerminalState => RUN_MOVES[state].length === 0

@@ -14,16 +14,16 @@ import { findRun } from './run.ts'
  * `failed` means that it certainly did not happen, and what was cut off is `in_doubt` until evidence or a person settles it.
  * A read has only its outcome, and happens again if that was not recorded.
  */
-export const STEP_MOVES = {
+const STEP_MOVES = {
   started: ['done', 'failed', 'in_doubt'],
   in_doubt: ['done', 'failed', 'started'],
   done: [],
   failed: [],
 } as const satisfies Record<string, readonly string[]>
 export type StepState = keyof typeof STEP_MOVES
-export const STEP_STATES = Object.keys(STEP_MOVES) as StepState[]
+const STEP_STATES = Object.keys(STEP_MOVES) as StepState[]
 
-export const stepRow = row({
+const stepRow = row({
   name: text(),
   effect: oneOf(['read', 'write']),
   state: oneOf(STEP_STATES),

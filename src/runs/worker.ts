@@ -18,7 +18,7 @@ export interface OwnerIdentity {
   readonly startTime: number
 }
 
-export const workerRow = row({
+const workerRow = row({
   id: text<WorkerId>(),
   kind: oneOf(WORKER_KINDS),
   home: text(),
@@ -101,7 +101,7 @@ export const knownAgents = single((only?: string) =>
   ),
 )
 
-export const findWorker = single((id: WorkerId) => first(workerRow, sql`select * from workers where id = ${id}`))
+const findWorker = single((id: WorkerId) => first(workerRow, sql`select * from workers where id = ${id}`))
 
 /** The workers that a run was taken from. */
 export const lostOwners = single((runId: RunId) =>

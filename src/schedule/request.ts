@@ -88,7 +88,7 @@ export function settledFor(rule: NewRule, at: number) {
   return rule
 }
 
-export const readInstant = (given: Instant, zone: string): number =>
+const readInstant = (given: Instant, zone: string): number =>
   given instanceof Date ? given.getTime() : parseInstant(given, zone).at
 
 /** Only what is asked for; `current` is what is there, of which a retry keeps the rest. */

@@ -91,7 +91,7 @@ function* tryAgain(
 }
 
 /** 200, 400, 800 ms; with jitter a share more, the same whoever computes it. */
-export function waitBefore({ baseMs, factor, jitter }: Retry, { id, attempts }: Occurrence): number {
+function waitBefore({ baseMs, factor, jitter }: Retry, { id, attempts }: Occurrence): number {
   const waitMs = baseMs * factor ** Math.max(attempts - 1, 0)
   return Math.round(waitMs * (1 + (jitter * (hash(`${id}.${attempts}`) % 1_000)) / 1_000))
 }
@@ -207,7 +207,7 @@ export function* endSchedule(schedule: Schedule, state: 'ended' | 'removed', rea
 }
 
 /** Its owner, else the owner's parent; `operator`: there is neither, and the event is for a person. */
-export function* tellOwner(
+function* tellOwner(
   schedule: Schedule,
   key: string,
   words: string,

@@ -36,7 +36,7 @@ export type TargetView =
   | { readonly kind: 'call'; readonly function: string; readonly input?: unknown }
   | { readonly kind: 'webhook'; readonly url: string; readonly method?: string; readonly body?: unknown }
 
-export function viewTarget(target: Target): TargetView {
+function viewTarget(target: Target): TargetView {
   if (target.kind === 'message') return { kind: 'message', threadId: target.threadId, text: target.text }
   if (target.kind !== 'command') return target
   const { kind, argv, cwd, timeoutMs } = target

@@ -14,7 +14,7 @@ const WRITTEN: Readonly<Record<Form, (value: string) => string>> = {
   uri: (value) => (value.isWellFormed() ? encodeURIComponent(value) : value),
 }
 
-export const FORMS = Object.keys(WRITTEN) as readonly Form[]
+const FORMS = Object.keys(WRITTEN) as readonly Form[]
 
 export const write = (value: string, form: Form): string => WRITTEN[form](value)
 

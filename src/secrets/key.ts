@@ -108,7 +108,7 @@ function derive(hex: string | undefined): Derived | undefined {
   }
 }
 
-export function readKey(path: string): string | undefined {
+function readKey(path: string): string | undefined {
   let text: string
   try {
     text = readFileSync(path, 'utf8').trim()

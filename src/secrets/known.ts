@@ -6,7 +6,7 @@ import type { KnownText } from './matcher.ts'
 import { SHAPES } from './shapes.ts'
 
 /** Shorter ones are in too many texts by chance. */
-export const SHORTEST_KNOWN = 8
+const SHORTEST_KNOWN = 8
 /** No value needs more, and each costs a look. */
 const MOST_KNOWN = 500
 const LONGEST_KNOWN = 64 * 1024
@@ -134,7 +134,7 @@ const WORD = /^[A-Za-z]{1,15}$/
 export const looksSecret = (value: string): boolean => isTelling(value) && !WORD.test(value)
 
 /** Whether hiding it would hide a secret, and not half of every text. */
-export function isTelling(value: string): boolean {
+function isTelling(value: string): boolean {
   if (value.length < SHORTEST_KNOWN || value.length > LONGEST_KNOWN || PLAIN.test(value)) return false
   return new Set(value).size >= 4 && value.trim() !== ''
 }

@@ -51,7 +51,7 @@ function replaced(text: string, matcher: Matcher, counts: (found: Found) => bool
 }
 
 /** What could not be put back here is shown by its name, too. */
-export function withoutMissing(text: string): string {
+function withoutMissing(text: string): string {
   if (!mayBeUnresolved(text)) return text
   return text.replace(unresolvedIn(), (_, __, body: string) => {
     const [kind, , name] = body.split(':')

@@ -17,7 +17,7 @@ export const signedIn = (keys: Keys): MiddlewareHandler<Env> =>
   }
 
 /** A token for one thread opens what is marked for that, and nothing else; what it then sees is the handler's to check. */
-export function mayCall(who: Pick<Caller, 'scopes' | 'threadId'>, { scope, own }: Endpoint): boolean {
+function mayCall(who: Pick<Caller, 'scopes' | 'threadId'>, { scope, own }: Endpoint): boolean {
   if (scope === 'nobody' || scope === 'anybody') return true
   return who.threadId === undefined ? covers(who.scopes, scope) : own === true
 }

@@ -111,7 +111,7 @@ async function onAll(
   }
 }
 
-export const isLoopback = (address: string): boolean => ['127.0.0.1', '::1', 'localhost'].includes(address)
+const isLoopback = (address: string): boolean => ['127.0.0.1', '::1', 'localhost'].includes(address)
 
 /** A machine without IPv6 has no ::1: that is no reason not to start. */
 async function listenOn(server: AnyServer, port: number, host: string): Promise<boolean> {

@@ -12,7 +12,7 @@ export type Client = (typeof CLIENTS)[number]
  * A session takes its turns elsewhere. `busy`: in a turn. `idle`: its turn has ended, and it can be woken. `waiting`: for a
  * person, or for something of its own in the background. `ended`: nobody is there; it may be resumed.
  */
-export const SESSION_MOVES = {
+const SESSION_MOVES = {
   idle: ['busy', 'waiting', 'ended'],
   busy: ['idle', 'waiting', 'ended'],
   waiting: ['busy', 'idle', 'ended'],

@@ -1,34 +1,20 @@
-import type { RunId, ThreadId } from '../base/ids.ts'
+import type { ThreadId } from '../base/ids.ts'
 import { lastEventSeq } from '../events/event.ts'
-import { RUN_STATES } from '../runs/run.ts'
 import type { RunRequest } from '../runs/run.ts'
-import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
+import { integer, json, nullable, row } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { sql } from '../store/sql.ts'
 import { all, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
-import { THREAD_STATES } from '../threads/thread.ts'
 import { viewThread } from '../threads/view.ts'
+import { AT_WORK, AT_WORK_COLUMNS, THREADS_AT_WORK } from './at-work.ts'
 import { doing } from './branch.ts'
-import { CLIENTS, SESSION_STATES } from './session.ts'
 
 const listedRow = row({
-  id: text<ThreadId>(),
-  generation: integer,
-  agent: text(),
-  state: oneOf(THREAD_STATES),
-  parentId: nullable(text<ThreadId>()),
-  createdAt: integer,
-  removedAt: nullable(integer),
-  runId: nullable(text<RunId>()),
-  runState: nullable(oneOf(RUN_STATES)),
-  runCode: nullable(text()),
+  ...AT_WORK_COLUMNS,
   runRequest: nullable(json<RunRequest>()),
   runCreatedAt: nullable(integer),
   runEndedAt: nullable(integer),
-  client: nullable(oneOf(CLIENTS)),
-  sessionState: nullable(oneOf(SESSION_STATES)),
-  pending: integer,
   firstBody: nullable(json<Record<string, unknown>>()),
 })
 type ListedThread = Decoded<typeof listedRow>
@@ -37,13 +23,10 @@ type ListedThread = Decoded<typeof listedRow>
 const threadPage = single((limit: number, after: ThreadId | undefined) =>
   all(
     listedRow,
-    sql`select t.*, r.id as run_id, r.state as run_state, r.code as run_code, r.request as run_request,
-        r.created_at as run_created_at, r.ended_at as run_ended_at, s.client, s.state as session_state,
-        (select count(*) from messages m where m.thread_id = t.id and m.state = 'pending') as pending,
+    sql`select ${AT_WORK}, r.request as run_request, r.created_at as run_created_at, r.ended_at as run_ended_at,
         (select m.body from messages m where m.thread_id = t.id and m.generation = t.generation
           order by m.seq limit 1) as first_body
-      from threads t left join runs r on r.seq = (select max(seq) from runs where thread_id = t.id)
-        left join sessions s on s.id = (select id from sessions where thread_id = t.id order by updated_at desc, id limit 1)
+      from ${THREADS_AT_WORK}
       where t.state <> 'removed' and ${
         after === undefined
           ? sql`1 = 1`

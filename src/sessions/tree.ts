@@ -1,46 +1,16 @@
-import type { RunId, ThreadId } from '../base/ids.ts'
+import type { ThreadId } from '../base/ids.ts'
 import type { Event } from '../events/event.ts'
 import { eventRow, lastEventSeq } from '../events/event.ts'
-import { RUN_STATES } from '../runs/run.ts'
-import { integer, nullable, oneOf, row, text } from '../store/row.ts'
+import { row } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { sql } from '../store/sql.ts'
-import type { Sql } from '../store/sql.ts'
 import { all, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
-import { THREAD_STATES } from '../threads/thread.ts'
-import { CLIENTS, SESSION_STATES } from './session.ts'
+import { AT_WORK, AT_WORK_COLUMNS, THREADS_AT_WORK } from './at-work.ts'
 
-const relativeRow = row({
-  id: text<ThreadId>(),
-  generation: integer,
-  agent: text(),
-  state: oneOf(THREAD_STATES),
-  parentId: nullable(text<ThreadId>()),
-  createdAt: integer,
-  removedAt: nullable(integer),
-  /** Its latest run. */
-  runId: nullable(text<RunId>()),
-  runState: nullable(oneOf(RUN_STATES)),
-  runCode: nullable(text()),
-  client: nullable(oneOf(CLIENTS)),
-  sessionState: nullable(oneOf(SESSION_STATES)),
-  /** What waits in its inbox. */
-  pending: integer,
-})
+const relativeRow = row(AT_WORK_COLUMNS)
 /** A thread with what it is at. */
 export type Relative = Decoded<typeof relativeRow>
-
-const described = (which: Sql, order: Sql, limit: number) =>
-  all(
-    relativeRow,
-    sql`select t.id, t.generation, t.agent, t.state, t.parent_id, t.created_at, t.removed_at, r.id as run_id,
-        r.state as run_state, r.code as run_code, s.client, s.state as session_state,
-        (select count(*) from messages m where m.thread_id = t.id and m.state = 'pending') as pending
-      from threads t left join runs r on r.seq = (select max(seq) from runs where thread_id = t.id)
-        left join sessions s on s.id = (select id from sessions where thread_id = t.id order by updated_at desc, id limit 1)
-      where ${which} order by ${order} limit ${limit}`,
-  )
 
 /** Each once, whatever circle somebody has made of parents. */
 const below = (threadId: ThreadId) => sql`with recursive family (id) as (
@@ -50,12 +20,11 @@ const below = (threadId: ThreadId) => sql`with recursive family (id) as (
 
 /** A thread and everything that was started from it, at any depth, oldest first. */
 export const threadFamily = single((threadId: ThreadId, limit: number) =>
-  described(sql`t.id in (${below(threadId)})`, sql`t.created_at, t.id`, limit),
-)
-
-/** Threads that are not removed, newest first. */
-export const threadsAtWork = single((limit: number) =>
-  described(sql`t.state <> 'removed'`, sql`t.created_at desc, t.id desc`, limit),
+  all(
+    relativeRow,
+    sql`select ${AT_WORK} from ${THREADS_AT_WORK}
+      where t.id in (${below(threadId)}) order by t.created_at, t.id limit ${limit}`,
+  ),
 )
 
 export interface FamilyEvents {

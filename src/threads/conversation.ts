@@ -6,7 +6,7 @@ import { all, first, one, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 
 /** `summary`: from here on it stands for what came before it. */
-export const ENTRY_KINDS = ['user', 'assistant', 'summary'] as const
+const ENTRY_KINDS = ['user', 'assistant', 'summary'] as const
 export type EntryKind = (typeof ENTRY_KINDS)[number]
 
 const entryRow = row({

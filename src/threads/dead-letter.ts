@@ -11,7 +11,7 @@ import { tellThread } from './notice.ts'
 import { findThread } from './thread.ts'
 
 /** Why a message will not be delivered by itself. */
-export const DEAD_REASONS = {
+const DEAD_REASONS = {
   'unknown recipient': 'no thread of that name came within the attempts',
   orphan: 'the parent of the child that sent it never came',
   'sender removed': 'it said what a thread is waiting for that is gone',

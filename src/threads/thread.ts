@@ -18,7 +18,7 @@ export const THREAD_MOVES = {
 export type ThreadState = keyof typeof THREAD_MOVES
 export const THREAD_STATES = Object.keys(THREAD_MOVES) as ThreadState[]
 
-export const threadRow = row({
+export const THREAD_COLUMNS = {
   id: text<ThreadId>(),
   generation: integer,
   agent: text(),
@@ -26,7 +26,8 @@ export const threadRow = row({
   parentId: nullable(text<ThreadId>()),
   createdAt: integer,
   removedAt: nullable(integer),
-})
+}
+export const threadRow = row(THREAD_COLUMNS)
 export type Thread = Decoded<typeof threadRow>
 
 /** Finds the thread or opens it. Two that open the same id together get the same thread. */

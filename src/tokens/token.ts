@@ -5,7 +5,7 @@ import { now, sql } from '../store/sql.ts'
 import { all, first, one, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 
-export const TOKEN_KINDS = ['token', 'browser'] as const
+const TOKEN_KINDS = ['token', 'browser'] as const
 export type TokenKind = (typeof TOKEN_KINDS)[number]
 
 const tokenRow = row({

@@ -14,7 +14,7 @@ export const NAMES_IN_CONFIG: readonly string[] = [...SINGLE, ...Object.keys(GRO
 /** What schedules with a webhook do; a rule may be about it, an agent cannot have it. */
 export const WEBHOOK_TOOL = 'webhook'
 
-export const isBuiltIn = (name: string): boolean => NAMES_IN_CONFIG.includes(name) || name === WEBHOOK_TOOL
+const isBuiltIn = (name: string): boolean => NAMES_IN_CONFIG.includes(name) || name === WEBHOOK_TOOL
 
 export const expandToolName = (name: string): readonly string[] =>
   Object.hasOwn(GROUPS, name) ? (GROUPS[name] ?? []) : [name]

@@ -55,7 +55,7 @@ export interface ShellResult {
   readonly stderr: string
 }
 
-export const shellResult = (end: CommandEnd): ShellResult => ({
+const shellResult = (end: CommandEnd): ShellResult => ({
   status: end.exitCode,
   ...(end.signal === null ? {} : { signal: end.signal }),
   stdout: bothEnds(end.stdout),
@@ -81,7 +81,7 @@ export function resultOf({ head, tail, totalBytes, truncated }: OutputText): unk
   }
 }
 
-export function bothEnds({ head, tail, totalBytes, truncated }: OutputText): string {
+function bothEnds({ head, tail, totalBytes, truncated }: OutputText): string {
   return truncated ? `${head}\n… (the middle of ${totalBytes} bytes is left out) …\n${tail}` : head + tail
 }
 
@@ -95,7 +95,7 @@ function lastOf({ head, tail, truncated }: OutputText): string {
   return text.length <= TOOL_LIMITS.errorCharacters ? text : `…${text.slice(-TOOL_LIMITS.errorCharacters)}`
 }
 
-export function printedBefore({ stdout, stderr }: Readonly<Record<StreamName, OutputText>>): string {
+function printedBefore({ stdout, stderr }: Readonly<Record<StreamName, OutputText>>): string {
   const printed = [shortened(stdout), shortened(stderr)].filter((text) => text !== '')
   return printed.length === 0 ? '' : `; it had printed:\n${printed.join('\n')}`
 }

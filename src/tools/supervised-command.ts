@@ -32,7 +32,7 @@ export interface CommandPlace {
 }
 
 /** No secrets, which a model could print. */
-export function commandEnvironment(env: CommandPlace['env'], context: ToolContext): Record<string, string> {
+function commandEnvironment(env: CommandPlace['env'], context: ToolContext): Record<string, string> {
   return {
     ...harmlessVariables(env),
     HOLDFAST_ACTION_KEY: context.key,

@@ -33,7 +33,7 @@ export interface Checked {
 export const NO_CHECK: CheckResult = { verdict: 'none', exitCode: null, output: '' }
 
 /** Whether the run left the check alone; otherwise it is not even started. */
-export async function tampered(
+async function tampered(
   git: Git,
   repo: Repository,
   validator: CapturedCheck,

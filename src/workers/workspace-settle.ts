@@ -155,7 +155,7 @@ async function settleClaimed(ports: WorkspacePorts, workspace: Workspace): Promi
 }
 
 /** Redoes the landing until it is there, or says why it cannot be. */
-export async function landDecided(settling: Settling): Promise<void> {
+async function landDecided(settling: Settling): Promise<void> {
   const { ports, git, repo } = settling
   const { store, workerId } = ports
   const workspace = await locked(settling)

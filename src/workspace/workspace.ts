@@ -35,8 +35,6 @@ export const WORKSPACE_MOVES = {
 export type WorkspaceState = keyof typeof WORKSPACE_MOVES
 export const WORKSPACE_STATES = Object.keys(WORKSPACE_MOVES) as WorkspaceState[]
 
-/** Its run goes on. */
-export const UNDECIDED = ['opened', 'active', 'prepared', 'checked'] as const satisfies readonly WorkspaceState[]
 /** Its run has ended, and something is left to do: by whoever comes first, again and again until it is done. */
 export const UNSETTLED = ['decided', 'discarding', 'observing'] as const satisfies readonly WorkspaceState[]
 
@@ -70,7 +68,7 @@ export type CapturedCheck =
   | { readonly kind: 'command'; readonly command: string; readonly file?: string; readonly blob?: string }
   | { readonly kind: 'file'; readonly file: string; readonly blob: string }
 
-export const VERDICTS = ['passed', 'failed', 'timed_out', 'not_validated', 'none'] as const
+const VERDICTS = ['passed', 'failed', 'timed_out', 'not_validated', 'none'] as const
 export type Verdict = (typeof VERDICTS)[number]
 
 /** How the check ended. */

@@ -37,6 +37,14 @@ async function runOf(database: TestDatabase, id: string): Promise<Run> {
   return (await store.read(findRun, id as Run['id']))!
 }
 
+async function approveTheOne({ approvals }: Awaited<ReturnType<typeof open>>['runtime']): Promise<void> {
+  const [request] = await until('it asks', async () => {
+    const found = await approvals.list()
+    return found.length === 1 ? found : undefined
+  })
+  await approvals.approve(request!)
+}
+
 describe.each(Object.entries(LOOPS))('%s', (_name, loop) => {
   test('with a durable model and durable tools comes to the end that it has without', async () => {
     const notes: string[] = []
@@ -190,11 +198,7 @@ test('a tool may be a loop itself: what it asks and does is recorded too, and is
   })
   const { runtime } = await open([clerk])
   const call = await runtime.call({ function: 'clerk' })
-  const [request] = await until('it asks', async () => {
-    const found = await runtime.approvals.list()
-    return found.length === 1 ? found : undefined
-  })
-  await runtime.approvals.approve(request!)
+  await approveTheOne(runtime)
   expect(await call.result()).toBe('Done.')
   expect(inner.doGenerateCalls).toHaveLength(3)
   expect(outer.doGenerateCalls).toHaveLength(3)
@@ -243,11 +247,7 @@ test('another question than the one that is recorded is noticed, and nothing is 
   })
   const { runtime } = await open([clerk])
   const call = await runtime.call({ function: 'clerk' })
-  const [request] = await until('it asks', async () => {
-    const found = await runtime.approvals.list()
-    return found.length === 1 ? found : undefined
-  })
-  await runtime.approvals.approve(request!)
+  await approveTheOne(runtime)
   await expect(call.result()).rejects.toMatchObject({
     code: 'run/validation',
     message: expect.stringMatching(/its code has changed since it began: it comes to step model \w+ where model \w+/),
@@ -267,11 +267,7 @@ test('other arguments than those that are recorded are noticed, and nothing is d
   )
   const { runtime } = await open([clerk])
   const call = await runtime.call({ function: 'clerk' })
-  const [request] = await until('it asks', async () => {
-    const found = await runtime.approvals.list()
-    return found.length === 1 ? found : undefined
-  })
-  await runtime.approvals.approve(request!)
+  await approveTheOne(runtime)
   await expect(call.result()).rejects.toMatchObject({
     code: 'run/validation',
     message: expect.stringContaining('it calls dice with other arguments'),

@@ -65,6 +65,17 @@ async function taken(store: Store, { ref, attempt }: Working): Promise<void> {
 
 const stateOf = async (store: Store, { ref }: Working) => (await workspaceOf(store, ref.runId)).state
 
+/** From where, and how it goes on. */
+const nextSteps = (store: Store) =>
+  [
+    ['opened', (working: Working) => store.apply(activateWorkspace, working.ref)],
+    ['active', (working: Working) => store.apply(prepareWorkspace, working.ref, prepared)],
+    ['prepared', (working: Working) => store.apply(takeLanding, working.ref)],
+    ['locked', (working: Working) => store.apply(beginCheck, working.ref, candidate)],
+    ['checking', (working: Working) => store.apply(concludeCheck, working.ref, LANDS, passed)],
+    ['checked', (working: Working) => store.apply(resumeWorkspace, working.ref)],
+  ] as const
+
 describe.each(engines)('a workspace on $name', (engine) => {
   test('is decided by the very transaction in which its run succeeds, with the commit that was checked [workspace/all-or-nothing] [X2]', async () => {
     const store = await opened(engine)
@@ -120,16 +131,8 @@ describe.each(engines)('a workspace on $name', (engine) => {
 
   test('goes no step further once its run is to be cancelled [X2]', async () => {
     const store = await opened(engine)
-    const steps = {
-      opened: (working: Working) => store.apply(activateWorkspace, working.ref),
-      active: (working: Working) => store.apply(prepareWorkspace, working.ref, prepared),
-      prepared: (working: Working) => store.apply(takeLanding, working.ref),
-      locked: (working: Working) => store.apply(beginCheck, working.ref, candidate),
-      checking: (working: Working) => store.apply(concludeCheck, working.ref, LANDS, passed),
-      checked: (working: Working) => store.apply(resumeWorkspace, working.ref),
-    } as const
-    for (const [step, go] of Object.entries(steps)) {
-      const working = await workingUpTo(store, step as keyof typeof steps, { repo: `/repo/${step}` })
+    for (const [step, go] of nextSteps(store)) {
+      const working = await workingUpTo(store, step, { repo: `/repo/${step}` })
       await store.apply(cancelRun, working.ref.runId, person)
       expect(await go(working), step).toEqual({ kind: 'cancel-requested' })
     }
@@ -137,16 +140,8 @@ describe.each(engines)('a workspace on $name', (engine) => {
 
   test('is moved by nobody who lost the claim of its run [runs/fenced]', async () => {
     const store = await opened(engine)
-    const steps = {
-      opened: (working: Working) => store.apply(activateWorkspace, working.ref),
-      active: (working: Working) => store.apply(prepareWorkspace, working.ref, prepared),
-      prepared: (working: Working) => store.apply(takeLanding, working.ref),
-      locked: (working: Working) => store.apply(beginCheck, working.ref, candidate),
-      checking: (working: Working) => store.apply(concludeCheck, working.ref, LANDS, passed),
-      checked: (working: Working) => store.apply(resumeWorkspace, working.ref),
-    } as const
-    for (const [step, go] of Object.entries(steps)) {
-      const working = await workingUpTo(store, step as keyof typeof steps, { repo: `/repo/${step}` })
+    for (const [step, go] of nextSteps(store)) {
+      const working = await workingUpTo(store, step, { repo: `/repo/${step}` })
       await taken(store, working)
       expect(await go(working), step).toEqual({ kind: 'superseded' })
       await expect(store.apply(finishRun, working.ref, succeeded)).resolves.toMatchObject({ kind: 'reconciled' })

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 import { LIMITS } from '../../src/base/limits.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
-import type { Store, StoreProbe } from '../../src/store/store.ts'
+import type { Store, StorePoint, StoreProbe } from '../../src/store/store.ts'
 import { onceAt, sqliteError } from '../../src/testing/faults.ts'
 import { FakeClock } from '../../src/testing/fake-clock.ts'
 import { hurriedClock } from '../support/clocks.ts'
@@ -12,6 +12,15 @@ import { engines, temporaryFolder } from '../support/engines.ts'
 import { countWriters, counters, increment, put, putAndEndTransaction, putAndThrow } from './counters.ts'
 
 const sqlite = engines.find(({ name }) => name === 'sqlite')!
+const commitFails = (when: StorePoint['when'], nth: number) =>
+  onceAt({
+    nth,
+    matches: (point) => point.at === 'commit' && point.when === when,
+    act() {
+      throw sqliteError(10)
+    },
+  })
+
 const open = async (probe?: StoreProbe) => {
   const database = await sqlite.database()
   const store = await database.open({ clock: hurriedClock(), ...(probe === undefined ? {} : { probe }) })
@@ -83,13 +92,7 @@ test('nobody is told before the commit has returned, and then all of the batch a
 })
 
 test('a batch whose commit is reported as failed is looked up by its number, and each gets its own answer once', async () => {
-  const probe = onceAt({
-    nth: 1,
-    matches: ({ at, when }) => at === 'commit' && when === 'after',
-    act() {
-      throw sqliteError(10)
-    },
-  })
+  const probe = commitFails('after', 1)
   const { store } = await open(probe)
   const answers = await Promise.all(Array.from({ length: BATCH }, () => store.apply(increment, 'n')))
   expect(answers).toEqual(Array.from({ length: BATCH }, (_, index) => index + 1))
@@ -98,13 +101,7 @@ test('a batch whose commit is reported as failed is looked up by its number, and
 })
 
 test('a batch whose commit failed is done again, once', async () => {
-  const probe = onceAt({
-    nth: 1,
-    matches: ({ at, when }) => at === 'commit' && when === 'before',
-    act() {
-      throw sqliteError(10)
-    },
-  })
+  const probe = commitFails('before', 1)
   const { store } = await open(probe)
   const answers = await Promise.all(Array.from({ length: BATCH }, () => store.apply(increment, 'n')))
   expect(answers).toEqual(Array.from({ length: BATCH }, (_, index) => index + 1))
@@ -113,13 +110,7 @@ test('a batch whose commit failed is done again, once', async () => {
 })
 
 test('a commit that is there but cannot be made safe, because a reader holds an older view, is not acknowledged', async () => {
-  const probe = onceAt({
-    nth: 2,
-    matches: ({ at, when }) => at === 'commit' && when === 'after',
-    act() {
-      throw sqliteError(10)
-    },
-  })
+  const probe = commitFails('after', 2)
   const { store, path } = await open(probe)
   await store.apply(put, 'first')
   const reader = new DatabaseSync(path)
@@ -133,13 +124,7 @@ test('a commit that is there but cannot be made safe, because a reader holds an 
 })
 
 test('what cannot be told at close is still told: a failing commit in the last batch is looked up', async () => {
-  const probe = onceAt({
-    nth: 1,
-    matches: ({ at, when }) => at === 'commit' && when === 'after',
-    act() {
-      throw sqliteError(10)
-    },
-  })
+  const probe = commitFails('after', 1)
   const { store } = await open(probe)
   const last = store.apply(put, 'last')
   await store.close()

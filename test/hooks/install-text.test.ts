@@ -5,7 +5,7 @@ import { factsOf } from '../../src/hooks/install/client.ts'
 import type { ClientName } from '../../src/hooks/install/client.ts'
 import { unifiedDiff } from '../../src/hooks/install/diff.ts'
 import { isOurs, targetOf, wantedHandlers } from '../../src/hooks/install/entries.ts'
-import { parseTree, valueOf } from '../../src/hooks/install/json-tree.ts'
+import { parseTree, valueOf } from '../../src/base/json-tree.ts'
 import { withEntries, withoutEntries } from '../../src/hooks/install/merge.ts'
 import { lessOurs, samples, wantedFor } from './install-support.ts'
 

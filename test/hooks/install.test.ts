@@ -166,7 +166,7 @@ describe('installing', () => {
   test('refuses what is not JSON, names the line and touches nothing', async () => {
     const user = new User()
     const cases: [ClientName, string | Buffer, RegExp][] = [
-      ['claude', '{\n  "a": 1,\n}', /line 3: a key in double quotes is missing/],
+      ['claude', '{\n  "a": 1,\n}', /line 3: the comma before is one too many/],
       ['claude', '{\n  // mine\n  "a": 1 }', /line 2: this file may have no comments/],
       ['codex', '[]', /an object in braces/],
       ['gemini', '{ "a": 1, "a": 2 }', /"a" is here a second time/],

@@ -1,6 +1,7 @@
 import type { Store } from '../../src/store/store.ts'
 import { Query } from '../../src/store/transition.ts'
-import type { Answer, Change, Transition } from '../../src/store/transition.ts'
+import type { Answer } from '../../src/store/transition.ts'
+import { seenStore } from './seen-store.ts'
 
 export interface Counted {
   readonly statements: number
@@ -27,23 +28,9 @@ export function countingStore(store: Store) {
       ...(parts === undefined ? {} : { parts: parts.map(seen) }),
     })
   }
-  function* watched<T>(transition: Transition<T>): Transition<T> {
-    let step = transition.next()
-    while (step.done !== true) step = transition.next(yield* seen(step.value))
-    return step.value
+  return {
+    store: seenStore(store, seen),
+    now: (): Counted => ({ ...counted }),
+    texts: (): readonly string[] => [...texts],
   }
-  const through = <Args extends readonly unknown[], T>(change: Change<Args, T>): Change<Args, T> =>
-    typeof change === 'function'
-      ? (...args: Args) => watched(change(...args))
-      : { single: (...args: Args) => seen(change.single(...args)) }
-  const counting: Store = {
-    engine: store.engine,
-    apply: (change, ...args) => store.apply(through(change), ...args),
-    read: (look, ...args) => store.read(through(look), ...args),
-    onChange: (listener) => store.onChange(listener),
-    check: () => store.check(),
-    copyTo: (path) => store.copyTo(path),
-    close: () => store.close(),
-  }
-  return { store: counting, now: (): Counted => ({ ...counted }), texts: (): readonly string[] => [...texts] }
 }

@@ -1,6 +1,7 @@
 import type { Store } from '../../src/store/store.ts'
 import type { Sql } from '../../src/store/sql.ts'
-import type { Change, Query, Transition } from '../../src/store/transition.ts'
+import type { Query } from '../../src/store/transition.ts'
+import { seenStore } from './seen-store.ts'
 
 /** Every statement that went through a store, by its text. */
 export interface Recording {
@@ -10,37 +11,11 @@ export interface Recording {
 
 export function recordingStore(store: Store): Recording {
   const statements = new Map<string, Sql>()
-  const note = (query: Query<unknown>): void => {
+  const noted = <T>(query: Query<T>): Query<T> => {
     for (const part of query.parts ?? [query]) statements.set(part.sql.strings.join('?'), part.sql)
+    return query
   }
-  function* watched<T>(transition: Transition<T>): Transition<T> {
-    let step = transition.next()
-    while (step.done !== true) {
-      note(step.value)
-      step = transition.next(yield step.value)
-    }
-    return step.value
-  }
-  const through = <Args extends readonly unknown[], T>(change: Change<Args, T>): Change<Args, T> =>
-    typeof change === 'function'
-      ? (...args: Args) => watched(change(...args))
-      : {
-          single: (...args: Args) => {
-            const query = change.single(...args)
-            note(query)
-            return query
-          },
-        }
-  const recording: Store = {
-    engine: store.engine,
-    apply: (change, ...args) => store.apply(through(change), ...args),
-    read: (look, ...args) => store.read(through(look), ...args),
-    onChange: (listener) => store.onChange(listener),
-    check: () => store.check(),
-    copyTo: (path) => store.copyTo(path),
-    close: () => store.close(),
-  }
-  return { store: recording, statements }
+  return { store: seenStore(store, noted), statements }
 }
 
 /** The texts that a driver is given while `work` goes on, whoever gives them. */

@@ -94,7 +94,7 @@ const HEAD = (
   </div>
 )
 
-export const RunRow = ({ run }: { readonly run: Run }) => (
+const RunRow = ({ run }: { readonly run: Run }) => (
   <div class={`${COLUMNS} max-md:content-center`}>
     <span class="flex min-w-0 gap-3">
       <State state={shownState(run)} />

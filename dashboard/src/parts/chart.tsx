@@ -17,7 +17,7 @@ interface Props {
 type Series = [number[], number[], number[], number[]]
 
 /** Every slot between the two ends, also those in which nothing ended. */
-export function seriesOf({ from, to, bucketMs, buckets }: Props): Series {
+function seriesOf({ from, to, bucketMs, buckets }: Props): Series {
   const byTime = new Map(buckets.map((bucket) => [Date.parse(bucket.at), bucket]))
   const first = Math.floor(from / bucketMs) * bucketMs
   const series: Series = [[], [], [], []]

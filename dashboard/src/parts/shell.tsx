@@ -20,7 +20,7 @@ interface Place {
   readonly icon: IconName
 }
 
-export const PLACES: readonly Place[] = [
+const PLACES: readonly Place[] = [
   { to: '/', name: 'Home', key: 'h', icon: 'home' },
   { to: '/approvals', name: 'Approvals', key: 'a', icon: 'hand' },
   { to: '/doubts', name: 'Doubts', key: 'd', icon: 'question' },

@@ -9,7 +9,7 @@ export type Connection = 'connecting' | 'live' | 'reconnecting'
 export const connection = signal<Connection>('connecting')
 
 /** The last event that was heard. */
-export const lastSeq = signal(0)
+const lastSeq = signal(0)
 
 type Listener = (event: Event) => void
 const listeners = new Set<Listener>()

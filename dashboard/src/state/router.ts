@@ -3,7 +3,7 @@ import { computed, signal } from '@preact/signals'
 const here = () => location.pathname + location.search
 
 export const address = signal(here())
-export const path = computed(() => address.value.split('?')[0] ?? '/')
+const path = computed(() => address.value.split('?')[0] ?? '/')
 export const search = computed(() => new URLSearchParams(address.value.split('?')[1] ?? ''))
 
 /** The parts of the path: `/runs/run_1` is `['runs', 'run_1']`. */

@@ -45,7 +45,7 @@ export const run = z.object({
   usage,
 })
 
-export const attempt = z.object({
+const attempt = z.object({
   id: z.string(),
   number: z.number(),
   workerId: z.string(),
@@ -96,7 +96,7 @@ export const action = z.object({
   settledAt: instant.optional(),
 })
 
-export const waitsFor = z.object({ approvals: z.array(z.string()), doubts: z.array(z.string()) })
+const waitsFor = z.object({ approvals: z.array(z.string()), doubts: z.array(z.string()) })
 
 /** Its worker is on a machine that cannot be reached, and has said nothing since. */
 const silent = z.object({ host: z.string(), since: instant })

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { LIMITS } from '../../base/limits.ts'
 import { anything, instant, name } from './common.ts'
 
-export const rule = z.union([
+const rule = z.union([
   z.object({ kind: z.literal('once'), at: instant }),
   z.object({ kind: z.literal('every'), everyMs: z.number(), anchor: instant }),
   z.object({ kind: z.literal('cron'), expression: z.string(), zone: z.string() }),
@@ -75,7 +75,7 @@ export const schedule = z.object({
 })
 
 /** `local`: the time of its zone. */
-export const coming = z.object({ at: instant, local: z.string() })
+const coming = z.object({ at: instant, local: z.string() })
 
 export const listedSchedule = schedule.extend({ next: z.array(coming).optional() })
 

@@ -6,7 +6,7 @@ import { factsOf } from './client.ts'
 import type { ClientName } from './client.ts'
 
 /** An argument that does nothing: by it, and by the script's name, we know our own entries again. */
-export const MARK = '--holdfast-hook'
+const MARK = '--holdfast-hook'
 /** Also under the names that it had or may have. */
 const SCRIPT = /^hook\.[cm]?js$/
 const START_DAEMON = '--start-daemon'
@@ -14,8 +14,8 @@ const START_DAEMON = '--start-daemon'
 const [WAIT, PERMIT, SETTLE] = ['--wait', '--permit', '--settle'] as const
 
 /** The events of single tool calls. A command there would cost a process each time, so they go to the daemon over HTTP. */
-export const TOOL_EVENTS = ['PreToolUse', 'PostToolUse'] as const
-export const TOOL_EVENTS_PATH = '/api/v1/hooks/claude'
+const TOOL_EVENTS = ['PreToolUse', 'PostToolUse'] as const
+const TOOL_EVENTS_PATH = '/api/v1/hooks/claude'
 const TOOL_MARK = 'by=holdfast'
 /** A tool waits for the answer; a daemon that is not there refuses at once. */
 const TOOL_TIMEOUT_SECONDS = 10
@@ -127,7 +127,7 @@ export function isOurs(handler: unknown): handler is Handler {
 }
 
 /** The words of a command, whichever way it is written. */
-export function wordsOf({ command, args }: Handler): string[] {
+function wordsOf({ command, args }: Handler): string[] {
   if (typeof command !== 'string') return []
   if (Array.isArray(args)) return [command, ...args.filter((word) => typeof word === 'string')]
   return Array.from(command.matchAll(/(?:'[^']*'|\\.|[^\s'\\])+/g), ([word]) =>

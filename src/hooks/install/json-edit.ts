@@ -1,4 +1,4 @@
-import type { ContainerNode, JsonNode } from './json-tree.ts'
+import type { ContainerNode, JsonNode } from '../../base/json-tree.ts'
 
 /** How the owner of a file writes JSON. */
 export interface Style {

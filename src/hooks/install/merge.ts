@@ -4,8 +4,8 @@ import { HoldfastError } from '../../base/errors.ts'
 import { eventOf, isOurs, slotOf } from './entries.ts'
 import type { Handler } from './entries.ts'
 import { append, replaceValue, styleOf, without } from './json-edit.ts'
-import { JsonSyntaxError, memberOf, parseTree, valueOf } from './json-tree.ts'
-import type { ContainerNode, JsonNode, ListNode, ObjectNode } from './json-tree.ts'
+import { JsonSyntaxError, lineAndColumn, memberOf, parseTree, valueOf } from '../../base/json-tree.ts'
+import type { ContainerNode, JsonNode, ListNode, ObjectNode } from '../../base/json-tree.ts'
 
 /** A settings file as text: its name for messages, and whether it may have comments. */
 export interface Settings {
@@ -32,10 +32,11 @@ export function readTree({ path, text, comments }: Settings): ObjectNode {
   try {
     const root = parseTree(text.trim() === '' ? NOTHING : text, { comments })
     if (root.kind === 'object') return root
-    throw new JsonSyntaxError('an object in braces is expected', text, root.start)
+    throw new JsonSyntaxError('an object in braces is expected', root.start)
   } catch (error) {
     if (!(error instanceof JsonSyntaxError)) throw error
-    throw new HoldfastError('hooks/not-json', `${path} is not valid: line ${error.line}: ${error.message}`, {
+    const { line } = lineAndColumn(text, error.offset)
+    throw new HoldfastError('hooks/not-json', `${path} is not valid: line ${line}: ${error.message}`, {
       remedy: 'mend it first; nothing was changed',
     })
   }

@@ -3,8 +3,8 @@ import { dirname, join } from 'node:path'
 
 import type { ClientName, Surroundings } from './client.ts'
 import { factsOf } from './client.ts'
-import { memberOf, parseTree, valueOf } from './json-tree.ts'
-import type { JsonNode } from './json-tree.ts'
+import { memberOf, parseTree, valueOf } from '../../base/json-tree.ts'
+import type { JsonNode } from '../../base/json-tree.ts'
 
 /** What keeps a client from running hooks that are installed: sentences for a person. */
 export async function obstaclesOf(client: ClientName, path: string, surroundings: Surroundings): Promise<string[]> {

@@ -17,7 +17,7 @@ const NOTADB = 26
 /** One page of shared memory and one of the log do not fit any more. */
 const FULL_BELOW_BYTES = 64 * 1024
 
-export function resultCode(error: unknown): number | undefined {
+function resultCode(error: unknown): number | undefined {
   const code = (error as { errcode?: unknown } | null)?.errcode
   return typeof code === 'number' ? code & 0xff : undefined
 }

@@ -45,7 +45,7 @@ function outcomeOfAnswer(result: Extract<Called, { kind: 'answered' }>['result']
 }
 
 /** The outcome of a request that went out and was not answered. */
-export const unknown = (why: string, { effect }: Judged): ToolOutcome => ({
+const unknown = (why: string, { effect }: Judged): ToolOutcome => ({
   kind: effect === 'write' ? 'in-doubt' : 'failed',
   error: plain(why),
 })

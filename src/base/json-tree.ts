@@ -1,6 +1,7 @@
 /*
- * JSON that remembers where everything stands, so that a settings file can be changed at one place and stay as its owner
- * wrote it everywhere else: order, indentation, line ends, comments where the client allows them.
+ * JSON that remembers where everything stands, so that an error can name the line, and so that a settings file can be changed at
+ * one place and stay as its owner wrote it everywhere else: order, indentation, line ends, comments where they are allowed. The
+ * runtime's own parser does not tell positions, not even of every syntax error, and takes a key that is there twice without a word.
  */
 
 interface Range {
@@ -39,13 +40,19 @@ export type ContainerNode = ListNode | ObjectNode
 export type JsonNode = ScalarNode | ContainerNode
 
 export class JsonSyntaxError extends Error {
-  readonly line: number
+  readonly offset: number
 
-  constructor(message: string, text: string, offset: number) {
+  constructor(message: string, offset: number) {
     super(message)
     this.name = 'JsonSyntaxError'
-    this.line = text.slice(0, offset).split(/\r\n|\n|\r/).length
+    this.offset = offset
   }
+}
+
+/** Lines and columns count from 1, as editors do. */
+export function lineAndColumn(text: string, offset: number): { readonly line: number; readonly column: number } {
+  const before = text.slice(0, offset).split(/\r\n|\n|\r/)
+  return { line: before.length, column: (before.at(-1) ?? '').length + 1 }
 }
 
 export function parseTree(text: string, options: { readonly comments: boolean }): JsonNode {
@@ -92,7 +99,8 @@ class Reader {
     if (this.#take('{')) return { kind: 'object', start, ...this.#children('}', () => this.#member(depth)) }
     if (this.#take('[')) return { kind: 'list', start, ...this.#children(']', () => this.#item(depth)) }
     const token = this.#match(STRING) ?? this.#match(NUMBER) ?? this.#match(WORD)
-    if (token === undefined) throw this.#error('a value is missing here')
+    if (token === undefined)
+      throw this.#error(this.#text[this.#at] === '"' ? 'this text is not closed' : 'a value is missing here')
     return { kind: 'scalar', start, end: this.#at, value: this.#decode(token, start) }
   }
 
@@ -113,12 +121,14 @@ class Reader {
       if (this.#take(close)) return { children, commas, end: this.#at }
       if (!this.#take(',')) throw this.#error(`a comma or "${close}" is missing here`)
       commas.push(this.#at - 1)
+      this.#skip()
+      if (this.#text[this.#at] === close) throw this.#error('the comma before is one too many')
     }
   }
 
   /** Of a key that is there twice a client sees one, and nobody can say which. */
   #once(key: string, start: number, keys: Set<string>): void {
-    if (keys.has(key)) throw new JsonSyntaxError(`the key "${key}" is here a second time`, this.#text, start)
+    if (keys.has(key)) throw new JsonSyntaxError(`the key "${key}" is here a second time`, start)
     keys.add(key)
   }
 
@@ -142,7 +152,7 @@ class Reader {
     try {
       return JSON.parse(token)
     } catch {
-      throw new JsonSyntaxError('a control character in a text must be written as \\t or \\u0000', this.#text, start)
+      throw new JsonSyntaxError('a control character in a text must be written as \\t or \\u0000', start)
     }
   }
 
@@ -165,8 +175,8 @@ class Reader {
   }
 
   #error(what: string): JsonSyntaxError {
-    const comment = /^\/[/*]/.test(this.#text.slice(this.#at, this.#at + 2))
+    const isComment = /^\/[/*]/.test(this.#text.slice(this.#at, this.#at + 2))
     const early = this.#at >= this.#text.length ? `the text ends too early: ${what}` : what
-    return new JsonSyntaxError(comment ? 'this file may have no comments' : early, this.#text, this.#at)
+    return new JsonSyntaxError(isComment && !this.#comments ? 'this file may have no comments' : early, this.#at)
   }
 }
