@@ -244,8 +244,12 @@ function appendLine(file) {
 /** Of several who begin it one wins, and nobody sees it without its first line. */
 function beginLog(file) {
   makeFolder(path.dirname(file))
+  createWhole(file, `${Date.now()}\n`, {})
+}
+
+function createWhole(file, content, options) {
   const temporary = `${file}.${process.pid}.tmp`
-  fs.writeFileSync(temporary, `${Date.now()}\n`, { mode: 0o600 })
+  fs.writeFileSync(temporary, content, { mode: 0o600, ...options })
   try {
     fs.linkSync(temporary, file)
   } catch (error) {
@@ -542,15 +546,7 @@ function sealed(home, text) {
 function secretKey(home, randomBytes) {
   const file = process.env.HOLDFAST_SECRET_KEY_FILE || path.join(home, 'secrets.key')
   if (!fs.existsSync(file)) {
-    const temporary = `${file}.${process.pid}.tmp`
-    fs.writeFileSync(temporary, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'wx', flush: true })
-    try {
-      fs.linkSync(temporary, file)
-    } catch (error) {
-      if (error.code !== 'EEXIST') throw error
-    } finally {
-      fs.unlinkSync(temporary)
-    }
+    createWhole(file, `${randomBytes(32).toString('hex')}\n`, { flag: 'wx', flush: true })
     syncFolder(path.dirname(file))
   }
   return Buffer.from(fs.readFileSync(file, 'utf8').trim(), 'hex')
