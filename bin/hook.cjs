@@ -248,7 +248,8 @@ function beginLog(file) {
 }
 
 function createWhole(file, content, options) {
-  const temporary = `${file}.${process.pid}.tmp`
+  // Not by the process number alone: in a container it comes again soon, and one that was killed here left its file.
+  const temporary = `${file}.${process.pid}-${process.hrtime.bigint().toString(36)}.tmp`
   fs.writeFileSync(temporary, content, { mode: 0o600, ...options })
   try {
     fs.linkSync(temporary, file)
@@ -276,10 +277,14 @@ function readJson(file) {
   }
 }
 
-/** Not the recursive form of Node: where nothing can be made, as in /proc, it never ends. */
+/**
+ * Not the recursive form of Node: where nothing can be made, as in /proc, it never ends. Its name is synced: all that is stored
+ * below it, the home folder of a first hook included, is reached by it.
+ */
 function makeFolder(folder) {
   try {
     fs.mkdirSync(folder, { mode: 0o700 })
+    syncFolder(path.dirname(folder))
   } catch (error) {
     if (error.code === 'EEXIST') return
     const parent = path.dirname(folder)

@@ -132,7 +132,8 @@ function makeKey({ path, named }: KeyPlace): string {
       remedy: 'copy the key there from the machine that has it, with mode 0600',
     })
   }
-  const temporary = `${path}.${process.pid}.tmp`
+  // Not by the process number alone: in a container it is the same at every start, and one that was killed here left its file.
+  const temporary = `${path}.${crypto().randomBytes(6).toString('hex')}.tmp`
   const file = openSync(temporary, 'wx', 0o600)
   try {
     writeSync(file, `${crypto().randomBytes(KEY_BYTES).toString('hex')}\n`)

@@ -1,10 +1,10 @@
-import { readFileSync, readdirSync } from 'node:fs'
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 import { expect, onTestFinished, test } from 'vitest'
 
 import type { ThreadId } from '../../src/base/ids.ts'
-import { keyPlace } from '../../src/secrets/key.ts'
+import { Key, keyPlace } from '../../src/secrets/key.ts'
 import { KnownSecrets } from '../../src/secrets/known.ts'
 import { Secrets } from '../../src/secrets/secrets.ts'
 import { openPostgresStore } from '../../src/store/postgres/store.ts'
@@ -51,6 +51,14 @@ async function stored({ ownUrl: url }: TestDatabase): Promise<Buffer> {
   const files = readdirSync(folder).filter((name) => /holdfast\.db(-wal)?$/.test(name))
   return Buffer.concat(files.map((name) => readFileSync(join(folder, name))))
 }
+
+test('a key that somebody was killed in the middle of making is made by the next one, of the same process number too', () => {
+  const home = temporaryFolder()
+  const place = keyPlace(home, undefined)
+  writeFileSync(`${place.path}.${process.pid}.tmp`, '0123')
+  const sealed = new Key(place).encrypt(Buffer.from('text'))
+  expect(new Key(place).decrypt(sealed)?.toString()).toBe('text')
+})
 
 for (const engine of engines) {
   test(`secrets are in no column, and everybody reads what was written (${engine.name})`, async () => {
