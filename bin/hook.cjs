@@ -516,7 +516,9 @@ function keepInSpool(call, told, trouble) {
     makeFolder(folder)
     if (fs.readdirSync(folder).length >= MOST_RECORDS)
       throw new Error(`there are ${MOST_RECORDS} records in it already`)
-    const name = `${String(Date.now()).padStart(15, '0')}-${process.pid}-${(spooled += 1)}`
+    // In containers that share a home folder two may have one process number, in one millisecond too.
+    const unique = `${process.pid}-${(spooled += 1)}-${process.hrtime.bigint().toString(36)}`
+    const name = `${String(Date.now()).padStart(15, '0')}-${unique}`
     const temporary = path.join(folder, `.${name}.tmp`)
     const file = fs.openSync(temporary, 'wx', 0o600)
     try {

@@ -19,8 +19,8 @@ import type { Told } from './told.ts'
  * look one takes it; what somebody claimed who then died is taken again, which harms nothing: each event has its number.
  */
 
-const RECORD = /^\d{15}-\d+-\d+\.json$/
-const CLAIMED = /^(\d{15}-\d+-\d+\.json)\.(\d+)-(\d+)$/
+const RECORD = /^\d{15}-\d+-\d+(?:-[0-9a-z]+)?\.json$/
+const CLAIMED = /^(\d{15}-\d+-\d+(?:-[0-9a-z]+)?\.json)\.(\d+)-(\d+)$/
 
 const spoolFolder = (home: string) => join(home, 'spool')
 const corruptFolder = (home: string) => join(spoolFolder(home), 'corrupt')
