@@ -72,8 +72,25 @@ function gathered() {
   })
 }
 
+/**
+ * Named parts of Node, asked for directly: for an `import` Node looks at every name that such a module has, and of `node:fs` that
+ * loads its streams, 4 ms that most commands do not need. On its own line as before, so that the source maps stay true.
+ */
+const builtinsAtHand = {
+  name: 'builtins-at-hand',
+  renderChunk: (code: string) => ({
+    code: code.replace(
+      /^import \{([^}]*)\} from "(node:[a-z_/]+)";$/gm,
+      (_, names: string, name: string) =>
+        `const {${names.replaceAll(' as ', ': ')}} = process.getBuiltinModule("${name}");`,
+    ),
+    map: null,
+  }),
+}
+
 export default defineConfig({
   entry: ENTRIES,
+  plugins: [builtinsAtHand],
   // The programs of the demo are no modules of ours: they are started.
   copy: [{ from: 'src/cli/demo/*.mjs', to: 'dist/cli/demo' }],
   // Comments are a fifth of what would have to be read; the types keep theirs.

@@ -1,17 +1,6 @@
+import { shown } from '../scripts/docs/numbers.ts'
 import { holds } from './bench.ts'
 import type { Bound, Row } from './bench.ts'
-
-/** Three digits that mean something. */
-export function shown(value: number): string {
-  if (!Number.isFinite(value)) return '–'
-  const size = Math.abs(value)
-  if (size >= 1_000) return Math.round(value).toLocaleString('en-US')
-  if (size >= 100) return value.toFixed(0)
-  if (size >= 10) return value.toFixed(1)
-  return value === 0 ? '0' : value.toFixed(size < 0.1 ? 3 : 2)
-}
-
-export const withUnit = (value: number, unit: string) => `${shown(value)}${unit.startsWith('/') ? '' : ' '}${unit}`
 
 export function boundOf({ of, most, least }: Bound): string {
   const words = most === undefined ? `at least ${shown(least ?? 0)}` : `at most ${shown(most)}`

@@ -1,7 +1,7 @@
 /** Which plots there are, and what is in them. */
+import type { Bar, Chart } from '../../scripts/docs/svg.ts'
 import { kindOf } from './figures.ts'
 import type { Own, Peers, Result } from './figures.ts'
-import type { Bar, Chart } from './svg.ts'
 
 interface Workload {
   readonly file: string

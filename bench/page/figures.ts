@@ -1,4 +1,5 @@
 /** What was measured: by us (`npm run bench`), and beside the alternatives (`node bench/peers/run.ts`). */
+import type { Kind } from '../../scripts/docs/svg.ts'
 import type { Row } from '../bench.ts'
 
 export interface Own {
@@ -50,8 +51,6 @@ export interface Peers {
   >
   readonly median: Readonly<Record<string, Readonly<Record<string, Result>>>>
 }
-
-export type Kind = 'ours' | 'raw' | 'peer'
 
 export const kindOf = (peers: Peers, id: string): Kind =>
   id.startsWith('holdfast') ? 'ours' : peers.peers[id]?.limit === true ? 'raw' : 'peer'

@@ -1,18 +1,15 @@
 /** The page as markdown. Every number on it comes from the two files of results. */
 import { holds } from '../bench.ts'
 import type { Row } from '../bench.ts'
-import { boundOf, shown, withUnit } from '../table.ts'
+import { table } from '../../scripts/docs/markdown.ts'
+import { shown, withUnit } from '../../scripts/docs/numbers.ts'
+import { boundOf } from '../table.ts'
 import type { Own, Peers, Result } from './figures.ts'
 import type { Plot } from './charts.ts'
 import { REMARKS } from './remarks.ts'
 import type { Checked } from './targets.ts'
 
 const optional = (value: number | undefined) => (value === undefined ? '' : shown(value))
-
-function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
-  return [line(heads), line(heads.map(() => '---')), ...rows.map(line)].join('\n')
-}
 
 const verdict = (met: boolean | undefined) => (met === undefined ? 'not measured' : met ? 'met' : '**missed**')
 

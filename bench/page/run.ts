@@ -11,10 +11,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
+import { drawBars } from '../../scripts/docs/svg.ts'
 import { ownPlots, peerPlots } from './charts.ts'
 import type { Own, Peers } from './figures.ts'
 import { writePage } from './page.ts'
-import { drawBars } from './svg.ts'
 import { checkTargets } from './targets.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))

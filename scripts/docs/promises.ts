@@ -9,7 +9,7 @@ export function promisesPage(): string {
   const titles = titlesIn(sourcesBelow('src', 'test'))
   return page(
     'What is promised, and what proves it',
-    'A promise is kept by tests that fail when it is broken, and cite its id. The build fails for one that has none. Most of these titles stand for many cases: both databases,\nevery statement at which a process can die, every pair of ends.',
+    'A promise is kept by tests that fail when it is broken, and cite its id. The build fails for one that has none. Most of these titles stand for many cases: both databases,\nevery statement at which a process can die, every pair of ends. [reliability.md](reliability.md) has what the fault campaigns saw beyond them.',
     'Towards foreign systems it is "done once, or you are told that we do not know". A command whose supervisor was killed in the middle ends as `lost`, and is never run again by itself.',
     '## The promises',
     ...PROMISES.flatMap((promise) => section(promise, titles, promisesIn)),

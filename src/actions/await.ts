@@ -12,13 +12,17 @@ import type { Action } from './action.ts'
 export const isUndecided = ({ state, givenUp }: Action): boolean =>
   state === 'waiting' || (state === 'in_doubt' && givenUp === null)
 
-/** Parks a run until one of these is decided; unless that has happened since it looked. */
+/**
+ * Parks a run until one of these is decided; unless that has happened since it looked. A doubt may be one that an earlier run on
+ * the thread left behind: whoever decides holds the row of that run.
+ */
 export function* parkForDecision(
   attempt: AttemptRef,
-  actions: readonly ActionId[],
+  actions: readonly Pick<Action, 'id' | 'runId'>[],
 ): Transition<Parked | { readonly kind: 'changed' }> {
-  yield* holdRun(attempt.runId)
-  if (!(yield* allUndecided(actions))) return { kind: 'changed' }
+  const runs = new Set([attempt.runId, ...actions.map(({ runId }) => runId)])
+  for (const runId of [...runs].toSorted()) yield* holdRun(runId)
+  if (!(yield* allUndecided(actions.map(({ id }) => id)))) return { kind: 'changed' }
   return yield* parkRun(attempt, DECISION)
 }
 

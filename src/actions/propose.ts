@@ -178,9 +178,14 @@ export function* recordSettled(action: Action): Transition<void> {
   yield* record({ type: 'action.settled', ...placeOf(action), data })
 }
 
-/** The run ended before these began: nothing of them will happen. What has started settles by itself. */
+/**
+ * The run ended before these began: nothing of them will happen. What has started settles by itself. What was in doubt and was to
+ * be done again is in doubt again: who had begun it may be paused in front of it, and nobody made sure that it is not.
+ */
 export function* withdrawActions(runId: RunId): Transition<void> {
-  yield* run(sql`update actions set state = 'withdrawn', settled_at = ${now}, error = 'the run ended'
+  yield* run(sql`update actions set state = case when tries > 0 then 'in_doubt' else 'withdrawn' end, settled_at = ${now},
+      settled_by = case when tries > 0 then 'nobody' else settled_by end,
+      error = case when tries > 0 then 'its run ended before it was done again' else 'the run ended' end
     where run_id = ${runId} and state in ('proposed', 'waiting', 'approved')`)
   yield* withdrawApprovals(runId)
 }

@@ -14,9 +14,15 @@ export interface Clock {
 // A longer delay would overflow the runtime's 32-bit timer and fire at once.
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
+// Not `performance`: loading that takes 1.4 ms, a tenth of what opening a store takes.
+const BEGAN = process.hrtime()
+
 export const systemClock: Clock = {
   now: () => Date.now(),
-  monotonicMs: () => performance.now(),
+  monotonicMs() {
+    const [seconds, nanoseconds] = process.hrtime(BEGAN)
+    return seconds * 1_000 + nanoseconds / 1e6
+  },
   after(ms, callback, options = {}) {
     const timer = setTimeout(callback, Math.min(Math.max(ms, 0), LONGEST_TIMER_MS))
     if (options.ref !== true) timer.unref()

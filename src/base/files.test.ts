@@ -1,9 +1,20 @@
 import { execFile, execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { open, type FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { createFileOnce, ensureFolder, replaceFile, writeFileAtomic } from './files.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'holdfast-files-'))
@@ -44,6 +55,28 @@ test("somebody else's file is replaced or removed only as long as it says what w
   expect(await replaceFile(path, Buffer.from('ours'), undefined)).toBe('replaced')
   expect(readdirSync(folder)).toEqual([])
   expect(await replaceFile(path, Buffer.from('ours'), 'x')).toBe('changed')
+})
+
+test('the bytes are on disk before they have their name, and the name before it is told [R7] [durable/acknowledged]', async () => {
+  const path = join(folder, 'a')
+  const handle = await open(folder)
+  const kind = Object.getPrototypeOf(handle) as FileHandle
+  await handle.close()
+  const synced: unknown[] = []
+  const { value: sync } = Object.getOwnPropertyDescriptor(kind, 'sync') as { value: FileHandle['sync'] }
+  onTestFinished(() => void (kind.sync = sync))
+  kind.sync = async function record(this: FileHandle) {
+    const [isFolder, bytes] = [(await this.stat()).isDirectory(), (await this.stat()).size]
+    await sync.call(this)
+    synced.push(isFolder ? { named: existsSync(path) } : { bytes, named: existsSync(path) })
+  }
+  await writeFileAtomic(path, 'words')
+  expect(synced).toEqual([{ bytes: 5, named: false }, { named: true }])
+  rmSync(path)
+  await createFileOnce(path, 'words')
+  expect(synced.slice(2)).toEqual([{ bytes: 5, named: false }, { named: true }])
+  await writeFileAtomic(path, 'words', { durable: false })
+  expect(synced.slice(4)).toEqual([])
 })
 
 test('a failed write leaves the old file and no litter [R7]', async () => {

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { link, lstat, mkdir, open, readFile, rename, unlink, type FileHandle } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { HoldfastError, type ErrorDetails } from './errors.ts'
 
@@ -8,6 +8,9 @@ import { HoldfastError, type ErrorDetails } from './errors.ts'
  * was acknowledged is still there after a power loss: unique temporary name in the same folder, data synced, renamed,
  * folder synced.
  */
+
+/** When it is needed: loading it takes 2 ms, and most commands only read the database. */
+const disk = () => process.getBuiltinModule('node:fs/promises')
 
 export interface WriteOptions {
   /** Permissions of the file. Without it an existing file keeps its own, a new one gets 0600. */
@@ -22,7 +25,7 @@ export async function writeFileAtomic(
   options: WriteOptions = {},
 ): Promise<void> {
   const mode = options.mode ?? (await modeOf(path)) ?? 0o600
-  await throughTemporary(path, data, { ...options, mode }, (temporary) => rename(temporary, path))
+  await throughTemporary(path, data, { ...options, mode }, (temporary) => disk().rename(temporary, path))
   if (options.durable !== false) await syncFolder(dirname(path))
 }
 
@@ -48,7 +51,12 @@ export async function replaceFile(
   former: Uint8Array,
   data: string | Uint8Array | undefined,
 ): Promise<'replaced' | 'changed'> {
-  const unchanged = async () => (await readFile(path).catch(() => undefined))?.equals(former) === true
+  const unchanged = async () =>
+    (
+      await disk()
+        .readFile(path)
+        .catch(() => undefined)
+    )?.equals(former) === true
   const swap = async (change: () => Promise<void>) => {
     if (!(await unchanged())) return 'changed'
     await change()
@@ -57,8 +65,8 @@ export async function replaceFile(
   const mode = (await modeOf(path)) ?? 0o600
   const outcome =
     data === undefined
-      ? await named(path, () => swap(() => unlink(path)))
-      : await throughTemporary(path, data, { mode }, (temporary) => swap(() => rename(temporary, path)))
+      ? await named(path, () => swap(() => disk().unlink(path)))
+      : await throughTemporary(path, data, { mode }, (temporary) => swap(() => disk().rename(temporary, path)))
   if (outcome === 'replaced') await syncFolder(dirname(path))
   return outcome
 }
@@ -82,7 +90,7 @@ export async function ensureFolder(path: string, mode = 0o700): Promise<void> {
 // Not the recursive form of the runtime: on a read-only disk it says that the folder does not exist.
 async function makeFolder(path: string, mode: number): Promise<'made' | 'exists' | 'no-parent'> {
   try {
-    await mkdir(path, { mode })
+    await disk().mkdir(path, { mode })
     return 'made'
   } catch (error) {
     if (errorCode(error) === 'EEXIST' || errorCode(error) === 'EISDIR') return 'exists'
@@ -93,7 +101,7 @@ async function makeFolder(path: string, mode: number): Promise<'made' | 'exists'
 
 export async function syncFolder(path: string): Promise<void> {
   await named(path, async () => {
-    const folder = await open(path, 'r')
+    const folder = await disk().open(path, 'r')
     try {
       await folder.sync()
     } finally {
@@ -116,7 +124,9 @@ async function throughTemporary<T>(
       await writeTemporary(temporary, data, options)
       return await publish(temporary)
     } finally {
-      await unlink(temporary).catch(() => {})
+      await disk()
+        .unlink(temporary)
+        .catch(() => {})
     }
   })
 }
@@ -132,7 +142,7 @@ async function writeTemporary(
   data: string | Uint8Array,
   options: { readonly mode: number; readonly durable?: boolean },
 ): Promise<void> {
-  const file: FileHandle = await open(temporary, 'wx', options.mode)
+  const file: FileHandle = await disk().open(temporary, 'wx', options.mode)
   try {
     // The mode given to open is narrowed by the umask; a kept mode must not be.
     await file.chmod(options.mode)
@@ -145,7 +155,7 @@ async function writeTemporary(
 
 async function linkOnce(temporary: string, path: string): Promise<'created' | 'exists'> {
   try {
-    await link(temporary, path)
+    await disk().link(temporary, path)
     return 'created'
   } catch (error) {
     if (errorCode(error) === 'EEXIST') return 'exists'
@@ -155,7 +165,7 @@ async function linkOnce(temporary: string, path: string): Promise<'created' | 'e
 
 async function modeOf(path: string): Promise<number | undefined> {
   try {
-    const found = await lstat(path)
+    const found = await disk().lstat(path)
     return found.isFile() ? found.mode & 0o7777 : undefined
   } catch {
     return undefined
@@ -180,7 +190,14 @@ const TOO_MANY: Trouble = {
   remedy: 'raise the limit on open files (ulimit -n), or run fewer things at once',
 }
 
+const FAILED: Trouble = {
+  code: 'files/io',
+  says: 'the disk failed',
+  remedy: 'check the disk and the system log, then try again',
+}
+
 const TROUBLES: Readonly<Record<string, Trouble>> = {
+  EIO: FAILED,
   ENOSPC: FULL,
   EDQUOT: FULL,
   EACCES: NOT_WRITABLE,
@@ -202,9 +219,14 @@ export async function named<T>(path: string, work: () => Promise<T>): Promise<T>
   try {
     return await work()
   } catch (error) {
-    const trouble = TROUBLES[errorCode(error) ?? '']
-    if (trouble === undefined) throw error
-    const details: ErrorDetails = { remedy: trouble.remedy, cause: error }
-    throw new HoldfastError(trouble.code, `cannot write ${path}: ${trouble.says}`, details)
+    throw explainTrouble(error, path)
   }
+}
+
+/** The same for an error that is there already; anything that is not such a trouble passes unchanged. */
+export function explainTrouble(error: unknown, path: string): unknown {
+  const trouble = TROUBLES[errorCode(error) ?? '']
+  if (trouble === undefined) return error
+  const details: ErrorDetails = { remedy: trouble.remedy, cause: error }
+  return new HoldfastError(trouble.code, `cannot write ${path}: ${trouble.says}`, details)
 }

@@ -319,3 +319,21 @@ test('once is for writes that are not repeated', () => {
   const forever = { ...CONTRACT.tools.ledger_append, once: { per: 'world', within: 'long' } }
   expect(() => readConfig({ tools: { ledger_append: forever } }, 'c.ts')).toThrow(/per" must be/)
 })
+
+test('a key that is longer than any name is not repeated whole by each mistake below it', () => {
+  const key = 'x'.repeat(50_000)
+  const mistakes = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`mistake${index}`, 1]))
+  const read = () => readConfig({ tools: { [key]: mistakes } }, 'config')
+  expect(read).toThrow(/"tools\.x{200}….mistake1" is not a setting/)
+  expect(read).not.toThrow(/x{201}/)
+})
+
+test('names that are gigantic are not compared letter by letter', () => {
+  const name = 'x'.repeat(100_000)
+  const began = performance.now()
+  expect(() =>
+    readConfig({ agents: { [name]: { model: 'a/b', tools: [name] } }, tools: { [`${name}y`]: {} } }, 'config'),
+  ).toThrow('does not exist')
+  // Ten thousand million comparisons would take a minute.
+  expect(performance.now() - began).toBeLessThan(10_000)
+})

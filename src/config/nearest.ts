@@ -1,6 +1,11 @@
+/** Nobody mistypes a longer one; comparing two takes as long as their lengths multiplied. */
+const LONGEST_WORD = 100
+
 /** The known word that was probably meant: at most a third of its letters are different. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
+  if (word.length > LONGEST_WORD) return undefined
   const ranked = known
+    .filter((each) => each.length <= LONGEST_WORD)
     .map((each) => ({ each, distance: editDistance(word.toLowerCase(), each.toLowerCase()) }))
     .filter(({ each, distance }) => distance <= Math.max(1, Math.floor(Math.max(each.length, word.length) / 3)))
   return ranked.toSorted((a, b) => a.distance - b.distance)[0]?.each

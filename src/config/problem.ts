@@ -38,7 +38,17 @@ const inOrder = (problems: readonly Problem[], source: Source | undefined): read
 const sentence = ({ path, what }: Problem) => (path.length === 0 ? `it ${what}` : `"${dotted(path)}" ${what}`)
 
 const dotted = (path: Path): string =>
-  path.map((part, index) => (typeof part === 'number' ? `[${part}]` : index === 0 ? part : `.${part}`)).join('')
+  path
+    .map((part, index) =>
+      typeof part === 'number' ? `[${part}]` : index === 0 ? shortened(part) : `.${shortened(part)}`,
+    )
+    .join('')
+
+/** Longer than any name of a setting: each mistake below such a key would repeat all of it. */
+const MOST_CHARACTERS = 200
+
+const shortened = (key: string): string =>
+  key.length <= MOST_CHARACTERS ? key : `${key.slice(0, MOST_CHARACTERS).toWellFormed()}…`
 
 function place(name: string, path: Path, source: Source | undefined): string {
   if (source === undefined) return name
@@ -56,5 +66,5 @@ function offsetOf(source: Source, path: Path): number {
 export function suggest(word: string, known: readonly string[]): string {
   const meant = nearest(word, known)
   if (meant !== undefined) return `did you mean "${meant}"?`
-  return known.length === 0 ? 'there are none' : `known here: ${known.join(', ')}`
+  return known.length === 0 ? 'there are none' : `known here: ${known.map(shortened).join(', ')}`
 }

@@ -104,9 +104,7 @@ export class CallDesk {
   async #prepared(calls: readonly NewCall[]): Promise<StoredCall[]> {
     const { random } = this.#runtime
     for (const { function: name, threadId } of calls) {
-      if (!this.#opened.has(name)) this.#opened.set(name, this.#runtime.store.apply(openCalls, name))
-      const opened = this.#opened.get(name)
-      if (opened !== undefined) await opened
+      await this.#openCallsOf(name)
       if (threadId !== undefined) await this.#openThread(name, threadId as ThreadId)
     }
     await this.#takeRoom(calls.length)
@@ -119,6 +117,17 @@ export class CallDesk {
       ...(priority === undefined ? {} : { priority }),
       ...(threadId === undefined ? {} : { threadId: threadId as ThreadId }),
     }))
+  }
+
+  /** Once; but a database that was not there is asked again by the next call. */
+  async #openCallsOf(name: string): Promise<void> {
+    if (!this.#opened.has(name)) this.#opened.set(name, this.#runtime.store.apply(openCalls, name))
+    try {
+      await this.#opened.get(name)
+    } catch (error) {
+      this.#opened.delete(name)
+      throw error
+    }
   }
 
   async #openThread(name: string, threadId: ThreadId): Promise<void> {

@@ -71,9 +71,8 @@ async function settleOpen(course: Course): Promise<LoopEnd | undefined> {
 /** Nothing is kept of a run that waits for a person: whoever comes next reads what was decided. */
 async function waitForDecision(course: Course, undecided: readonly Action[]): Promise<LoopEnd | undefined> {
   const { ports, attempt, session } = course
-  const ids = undecided.map(({ id }) => id)
   await ports.aboutToWait?.()
-  const parked = await ports.store.apply(parkForDecision, attempt, ids)
+  const parked = await ports.store.apply(parkForDecision, attempt, undecided)
   if (parked.kind === 'parked') return { kind: 'left' }
   if (parked.kind === 'refused') return { kind: 'stopped', why: 'cancel-requested' }
   const [some] = undecided

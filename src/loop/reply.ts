@@ -149,8 +149,11 @@ export interface CheckedEdit {
 /** Of a call that is never performed: so that the same mistake made again is known to be the same. */
 const signatureOfText = ({ tool, input }: ToolCall) => signatureOf(tool, JSON.stringify(input ?? null))
 
-/** Names become columns and sentences: without what a database refuses in a text, and not endless. */
-const named = (name: string) => name.toWellFormed().replaceAll('\0', '\ufffd').slice(0, LIMITS.nameLength)
+/**
+ * Names become columns and sentences: not endless, and without what a database refuses in a text. In this order: the cut can
+ * leave half of a character, which no signature can be made of.
+ */
+const named = (name: string) => name.slice(0, LIMITS.nameLength).toWellFormed().replaceAll('\0', '\ufffd')
 
 export const readable = (reply: ModelReply): ModelReply => ({
   ...reply,

@@ -99,6 +99,30 @@ test.each<[string, SdkPart[]]>([
   })
 })
 
+test('what a provider says it took is an amount, whatever it says: limits go by it', async () => {
+  const odd = {
+    input_tokens: 'many',
+    cache_read_input_tokens: -5,
+    cache_creation_input_tokens: 1.5,
+    output_tokens: NaN,
+  }
+  const started = { type: 'raw', rawValue: { message: { usage: odd } } } as const
+  const end = (total: number): SdkPart => ({
+    type: 'finish',
+    usage: { inputTokens: { total: undefined }, outputTokens: { total } },
+    finishReason: { unified: 'stop' },
+  })
+  const spent = async (total: number) =>
+    (await modelSaying([started, end(total)]).model.generate(request, { signal: never })).usage
+  expect(await spent(-1)).toEqual({ inputTokens: 2, outputTokens: 0, costMicrousd: 0 })
+  expect(await spent(1e300)).toEqual({ inputTokens: 2, outputTokens: 1e12, costMicrousd: 0 })
+})
+
+test('a tool call without a name is an answer that was cut off', async () => {
+  const { model } = modelSaying([{ type: 'tool-call', toolName: 'look', input: '{}' } as SdkPart, finish('tool-calls')])
+  await expect(model.generate(request, { signal: never })).rejects.toMatchObject({ code: 'model/connection' })
+})
+
 test.each<[string, object, object]>([
   ['a refused key', { statusCode: 401 }, { code: 'model/auth', status: 401 }],
   [

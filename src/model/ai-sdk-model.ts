@@ -108,6 +108,8 @@ class Heard {
       this.#text += part.delta
       this.#options.onText?.(part.delta)
     } else if (part.type === 'tool-call') {
+      if (typeof part.toolCallId !== 'string' || typeof part.toolName !== 'string')
+        throw new ModelError('model/connection', 'the answer has a tool call without a name', { usage: this.usage })
       this.#calls.push({ id: part.toolCallId, tool: part.toolName, input: parsedInput(part.input) })
     } else if (part.type === 'raw') {
       this.#tokens = atLeast(this.#tokens, rawUsage(part.rawValue))
@@ -140,11 +142,19 @@ export const tokensOf = (usage: SdkUsage): TokenCounts => finalTokens(usage, NO_
 
 /** What is said at the end replaces what events said before it, as far as it is said. */
 function finalTokens({ inputTokens, outputTokens }: SdkUsage, heard: TokenCounts): TokenCounts {
-  const { total, cacheRead = 0, cacheWrite = 0 } = inputTokens
-  const output = Math.max(heard.output, outputTokens.total ?? 0)
-  if (total === undefined) return { ...heard, output }
-  return { input: Math.max(0, total - cacheRead - cacheWrite), cacheRead, cacheWrite, output }
+  const [cacheRead, cacheWrite] = [tokenCount(inputTokens.cacheRead), tokenCount(inputTokens.cacheWrite)]
+  const output = Math.max(heard.output, tokenCount(outputTokens.total))
+  if (inputTokens.total === undefined) return { ...heard, output }
+  const input = Math.max(0, tokenCount(inputTokens.total) - cacheRead - cacheWrite)
+  return { input, cacheRead, cacheWrite, output }
 }
+
+/** More than any model takes in a year; what adds up beyond what a number can count would be no amount any more. */
+const MOST_TOKENS = 1e12
+
+/** Whatever a provider says: what is no count is none, so that limits and prices have an amount to go by. */
+const tokenCount = (said: unknown): number =>
+  typeof said === 'number' && said > 0 ? Math.min(Math.ceil(said), MOST_TOKENS) : 0
 
 /** Counts in an event grow, so the largest is the latest. */
 const atLeast = (left: TokenCounts, right: TokenCounts): TokenCounts => ({
@@ -158,14 +168,13 @@ const atLeast = (left: TokenCounts, right: TokenCounts): TokenCounts => ({
 function rawUsage(raw: unknown): TokenCounts {
   const event = raw as { message?: { usage?: RawUsage }; usage?: RawUsage } | null | undefined
   const usage = event?.message?.usage ?? event?.usage ?? {}
-  const { input_tokens = 0, cache_read_input_tokens, cache_creation_input_tokens, output_tokens = 0 } = usage
-  const [cacheRead, cacheWrite] = [cache_read_input_tokens ?? 0, cache_creation_input_tokens ?? 0]
-  return { input: input_tokens, cacheRead, cacheWrite, output: output_tokens }
+  return {
+    input: tokenCount(usage['input_tokens']),
+    cacheRead: tokenCount(usage['cache_read_input_tokens']),
+    cacheWrite: tokenCount(usage['cache_creation_input_tokens']),
+    output: tokenCount(usage['output_tokens']),
+  }
 }
 
-interface RawUsage {
-  readonly input_tokens?: number
-  readonly cache_read_input_tokens?: number | null
-  readonly cache_creation_input_tokens?: number | null
-  readonly output_tokens?: number
-}
+/** As it came over the wire. */
+type RawUsage = Readonly<Record<string, unknown>>

@@ -22,6 +22,13 @@ export function readProcessTable(): ProcessRow[] {
   return darwin ? darwinTable() : linuxPids().flatMap((pid) => readProcess(pid) ?? [])
 }
 
+/** Those that are not among the ones seen, which they are then; undefined when there are none. They may be gone already. */
+export function readNewcomers(seen: Set<number>): ProcessRow[] | undefined {
+  const pids = (darwin ? darwinTable().map(({ pid }) => pid) : linuxPids()).filter((pid) => !seen.has(pid))
+  for (const pid of pids) seen.add(pid)
+  return pids.length === 0 ? undefined : pids.flatMap((pid) => readProcess(pid) ?? [])
+}
+
 export function readProcess(pid: number): ProcessRow | undefined {
   if (darwin) return darwinTable(pid)[0]
   try {

@@ -1,6 +1,8 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { expect, test } from 'vitest'
-import type { ProcessRow } from './process-table.ts'
-import { findProcesses, withDescendants, type Trail } from './trail.ts'
+import { readProcess, readProcessTable, type ProcessRow } from './process-table.ts'
+import { findProcesses, killAll, withDescendants, type Trail } from './trail.ts'
 
 const row = (pid: number, parent: number, more: Partial<ProcessRow> = {}): ProcessRow => ({
   pid,
@@ -35,4 +37,18 @@ test('zombies and processes older than the command do not', () => {
 test('a stranger who got the number of the leader is left alone, with its group', () => {
   const rows = [row(base, 1, { group: base, session: base, startTime: 500 }), row(base + 1, base, { group: base })]
   expect(findProcesses(trail, rows)).toEqual([])
+})
+
+test('killing is over when they are dead, and not when they were told to die [control/stop-means-stopped]', async () => {
+  const script = 'for each in 1 2 3 4 5 6 7 8; do sleep 600 & done; echo begun; wait'
+  const child = spawn('/bin/sh', ['-c', script], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] })
+  await once(child.stdout, 'data')
+  const pid = child.pid!
+  const members = readProcessTable().filter(({ group }) => group === pid)
+  // As of a command in a cgroup, which needs only one look that finds nothing.
+  const leader = { pid, startTime: readProcess(pid)!.startTime }
+  const killed = await killAll({ mark: 'none', since: 0, leader, cgroup: '/nowhere', holder: null })
+  // The last one first, and nothing else in between: they need a moment to die.
+  const alive = members.toReversed().filter((member) => readProcess(member.pid)?.dead === false)
+  expect({ killed, alive }).toEqual({ killed: 9, alive: [] })
 })

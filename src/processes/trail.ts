@@ -1,6 +1,6 @@
 import { sleep, systemClock } from '../base/clock.ts'
 import { cgroupProcesses, isEmptyCgroup, killCgroup, removeCgroup } from './cgroup.ts'
-import { carriesMark, readProcessTable, type ProcessRow } from './process-table.ts'
+import { carriesMark, readNewcomers, readProcessTable, type ProcessRow } from './process-table.ts'
 
 /**
  * What is known about the processes of a command: enough for its supervisor, or for anybody after the supervisor's
@@ -95,9 +95,11 @@ export async function killAll(trail: Trail): Promise<number> {
   const killed = new Set<string>()
   const looks = trail.leader !== null && (trail.cgroup !== null || trail.holder !== null) ? 1 : 2
   for (let quiet = 0, round = 1; quiet < looks; round += 1) {
-    const found = findProcesses(trail)
-    for (const row of found) if (isCommands(row, trail)) killed.add(`${row.pid}:${row.startTime}`)
+    const table = readProcessTable()
+    const found = findProcesses(trail, table)
     killOnce(trail, found, round)
+    if (looks > 1) found.push(...killNewborn(trail, table))
+    for (const row of found) if (isCommands(row, trail)) killed.add(`${row.pid}:${row.startTime}`)
     quiet = found.length === 0 && isGone(trail.cgroup) ? quiet + 1 : 0
     if (quiet === 0) await sleep(systemClock, Math.min(round * 2, 50))
   }
@@ -111,6 +113,27 @@ function killOnce(trail: Trail, found: readonly ProcessRow[], round: number): vo
   if (trail.cgroup !== null) killCgroup(trail.cgroup)
   for (const row of found) if (round > GUIDE_ROUNDS || !isGuide(row, trail)) signal(row.pid, 'SIGKILL')
   if (found.length > 0) wakeGuide(trail)
+}
+
+// On a machine where others start processes all the time there is always one more; each round takes about a millisecond.
+const NEWBORN_ROUNDS = 20
+
+/**
+ * One that forks and ends at once is somebody else whenever we come to it. So what was born since the look is looked at, again and
+ * again, until there is nobody new: whoever is alive then was seen, and is a stranger.
+ */
+function killNewborn(trail: Trail, table: readonly ProcessRow[]): ProcessRow[] {
+  const seen = new Set(table.map((row) => row.pid))
+  const killed: ProcessRow[] = []
+  for (let round = 0; round < NEWBORN_ROUNDS; round += 1) {
+    const born = readNewcomers(seen)
+    if (born === undefined) break
+    for (const row of findProcesses(trail, born)) {
+      signal(row.pid, 'SIGKILL')
+      killed.push(row)
+    }
+  }
+  return killed
 }
 
 // The guide ends with the command, whose parent it is. Killed first, it would leave the command to the machine's first

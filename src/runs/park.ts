@@ -3,6 +3,7 @@ import type { RunId, ThreadId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { row, text } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
+import type { Sql } from '../store/sql.ts'
 import { all, first, holding, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { holdThread } from '../threads/thread.ts'
@@ -73,16 +74,24 @@ export function* holdRun(runId: RunId): Transition<void> {
 
 /** A decision was made: the run goes on at once, or will see it itself before it parks. */
 export function* resumeDecided(runId: RunId): Transition<void> {
-  const waiting = yield* first(
-    threadRunRow,
-    sql`select id from runs where id = ${runId} and state = 'parked' and parked_for = ${DECISION} and kind <> 'observed'`,
-  )
+  const waiting = (yield* waitingFor(sql`id = ${runId}`)) ?? (yield* waitingFor(heirOf(runId)))
   if (waiting !== undefined) return void (yield* resumeRun(waiting.id))
   yield* first(
     threadRunRow,
     sql`update runs set parked_for = ${ITS_CLIENT} where id = ${runId} and state = 'parked' and kind = 'observed'
       and parked_for = ${DECISION}
       and not exists (select 1 from actions a where a.run_id = runs.id and a.state = 'waiting') returning id`,
+  )
+}
+
+/** What a run left in doubt when it ended is waited for by the next one on its thread. */
+const heirOf = (runId: RunId) =>
+  sql`input is null and thread_id = (select thread_id from runs where id = ${runId} and ended_at is not null)`
+
+function* waitingFor(which: Sql): Transition<{ readonly id: RunId } | undefined> {
+  return yield* first(
+    threadRunRow,
+    sql`select id from runs where ${which} and state = 'parked' and parked_for = ${DECISION} and kind <> 'observed'`,
   )
 }
 

@@ -1,6 +1,5 @@
 import { Hono } from 'hono'
 import type { Context, MiddlewareHandler } from 'hono'
-import { bodyLimit } from 'hono/body-limit'
 
 import { API } from '../api/endpoint.ts'
 import type { Endpoint } from '../api/endpoint.ts'
@@ -25,6 +24,7 @@ import { answerJson, securityHeaders } from './headers.ts'
 import { hearClient, hearTold } from './hooks.ts'
 import { openApiDocument } from './openapi.ts'
 import { readPage, servePage } from './page.ts'
+import { bodyOfAtMost } from './body.ts'
 import { askOf, resumePoint } from './parse.ts'
 import { closeSession, makeCode, openSession, showSession } from './session.ts'
 import type { Doors } from './session.ts'
@@ -81,13 +81,7 @@ const isPatient = (name: EndpointName) => name === 'health' || name === 'events'
 /** An event of a hook may be larger than any other request: escaped in JSON, an input can take several times its length. */
 function limitOf(name: EndpointName): MiddlewareHandler<Env> {
   const maxSize = name === 'hooks.hear' || name === 'hooks.client' ? 2 * LIMITS.hookBytes : LIMITS.requestBytes
-  return bodyLimit({ maxSize, onError: () => refuseBody(maxSize) })
-}
-
-function refuseBody(maxSize: number): never {
-  throw new HoldfastError('usage/body-too-large', `a body has at most ${maxSize} bytes`, {
-    remedy: 'put large input into a file and send its name',
-  })
+  return bodyOfAtMost(maxSize)
 }
 
 async function answerOf(c: Context<Env>, name: EndpointName, options: AppOptions): Promise<Response> {

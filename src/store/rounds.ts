@@ -20,8 +20,12 @@ class Drive {
   }
 
   advance(answers: readonly Answer[], from: number): void {
-    const { next } = this
-    this.#take(this.#transition.next(readWith(next!, (part, place) => part.read(answers[from + place]!))))
+    const { parts } = this.next!
+    const answer =
+      parts === undefined
+        ? this.next!.read(answers[from]!)
+        : parts.map((part, place) => part.read(answers[from + place]!))
+    this.#take(this.#transition.next(answer))
   }
 
   #take(result: IteratorResult<Query<unknown>, unknown>): void {
@@ -34,16 +38,12 @@ class Drive {
         step = this.#transition.next(undefined)
       } else if (isHopeful && isLikely(query)) {
         for (const part of query.parts ?? [query]) ahead.push(part)
-        step = this.#transition.next(readWith(query, (part) => part.read(AS_LIKELY)))
+        step = this.#transition.next(query.parts?.map((part) => part.read(AS_LIKELY)) ?? query.read(AS_LIKELY))
       } else break
     }
     this.next = step.done === true ? undefined : step.value
     if (step.done === true) this.value = step.value
   }
-}
-
-function readWith(query: Query<unknown>, read: (part: Query<unknown>, place: number) => unknown): unknown {
-  return query.parts === undefined ? read(query, 0) : query.parts.map(read)
 }
 
 /**
@@ -82,13 +82,18 @@ export class Rounds {
     this.#ready = this.#open.filter((drive) => this.#mayGo(drive))
     // Two of them wait for each other: as in the database itself, they are told apart by running again, one by one.
     if (this.#ready.length === 0) throw new Error('members of a batch wait for each other')
-    return this.#ready.flatMap(({ next }) => next!.parts ?? [next!])
+    const asked: Query<unknown>[] = []
+    for (const { next } of this.#ready) {
+      if (next!.parts === undefined) asked.push(next!)
+      else asked.push(...next!.parts)
+    }
+    return asked
   }
 
   /** What was ahead is asked before the round. */
   takeAhead(): readonly Query<unknown>[] {
     const { ahead } = this
-    this.ahead = []
+    if (ahead.length > 0) this.ahead = []
     return ahead
   }
 

@@ -229,9 +229,10 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     const unsaved = this.takeUnsaved()
     const { store } = this.#executor
     const advanced = await this.#stored(() => store.apply(advanceRun, this.#ref, unsaved, begun.name))
-    if (advanced.kind === 'refused') void this.#stop({ kind: 'stopped', why: advanced.why })
-    // Whoever took it over judges it by its intent: nothing has happened here, and nothing will.
-    if (advanced.kind === 'refused' || this.signal.reason === 'lease-lost') return this.#dropped(begun)
+    if (advanced.kind === 'refused') return this.#gone(begun, { kind: 'stopped', why: advanced.why })
+    // Whoever takes it over judges it by its intent: nothing has happened here, and nothing will. It is let go of, or nobody could:
+    // a lease that was late is renewed again as soon as the database is back.
+    if (this.signal.reason === 'lease-lost') return this.#gone(begun, this.#stopped())
     if (this.#isHalted || this.signal.aborted) return this.#notDone(begun)
   }
 
@@ -241,6 +242,11 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     const error = 'the run was stopped before it had begun'
     this.#settle(begun, { effect: 'write', state: 'failed', result: null, error, by: 'nobody' })
     return this.#never()
+  }
+
+  #gone(begun: Try, halt: Halt): Promise<never> {
+    void this.#stop(halt)
+    return this.#dropped(begun)
   }
 
   #dropped({ name, ends }: Try): Promise<never> {
@@ -282,10 +288,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
       this.#settle(begun, { effect, state: 'failed', result: null, error: sentence, by: null })
       throw error
     }
-    if (this.signal.reason === 'lease-lost') {
-      void this.#stop(this.#stopped())
-      return this.#dropped(begun)
-    }
+    if (this.signal.reason === 'lease-lost') return this.#gone(begun, this.#stopped())
     const answer = this.signal.aborted ? undefined : await askProbe(keyOf(this.id, begun.name), this.signal, options)
     if (answer?.outcome === 'done') return this.#found<T>(begun, answer.result)
     const by = answer?.outcome === 'not_done' ? 'its probe' : 'nobody'

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 
 import type { AttemptId, WorkerId } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
 import type { Store } from '../store/store.ts'
 import { FakeClock } from '../testing/fake-clock.ts'
 import { Lease } from './lease.ts'
@@ -55,6 +56,23 @@ test('a worker that cannot renew stops its commands before the lease ends, once 
   await awake(clock, LEASE_MS * 2)
   expect(fenced).toHaveLength(1)
   expect(fenced[0]).toBeLessThan(LEASE_MS)
+  lease.stop()
+})
+
+test('a lease counts from when its renewal was sent, however late that is answered [runs/fenced]', async () => {
+  const sent: number[] = []
+  const late = Promise.withResolvers<readonly AttemptId[]>()
+  const answer = () => {
+    sent.push(clock.monotonicMs())
+    return sent.length === 1 ? late.promise : Promise.reject(new Error('no database'))
+  }
+  const { clock, lease, fenced } = leaseWith(answer, [attempt('a')])
+  await awake(clock, LEASE_MS * 0.6)
+  late.resolve([attempt('a')])
+  await awake(clock, LEASE_MS)
+  expect(fenced).toHaveLength(1)
+  // It is looked at fifteen times a lease.
+  expect(fenced[0]! - sent[0]!).toBeLessThanOrEqual(LEASE_MS * LIMITS.selfFenceShare + LEASE_MS / 15)
   lease.stop()
 })
 

@@ -118,7 +118,7 @@ class Asking {
   async #withoutReply(asked: ModelOutcome): Promise<never> {
     const { run } = this.#ports
     // Whoever has the run now asks for itself.
-    if (run.signal.reason === 'lease-lost') return new Promise<never>(() => {})
+    if (run.signal.reason === 'lease-lost') return run.halt({ kind: 'stopped', why: 'superseded' })
     if (asked.kind === 'park') {
       const { until, reason, spent: usage } = asked
       return run.halt({ kind: 'waits', until, reason, usage })

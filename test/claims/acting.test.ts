@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import { findAction } from '../../src/actions/action.ts'
 import type { Action } from '../../src/actions/action.ts'
-import { settleAction, startAction } from '../../src/actions/perform.ts'
+import { restartAction, settleAction, startAction } from '../../src/actions/perform.ts'
 import { systemClock as clock } from '../../src/base/clock.ts'
 import {
   newActionId,
@@ -195,6 +195,24 @@ describe.each(engines)('acting on $name', (engine) => {
     expect(await reply.settle()).toMatchObject([{ state: 'in_doubt', tries: 1 }])
   })
 
+  test('a second try has the key of the first, by which its receiver knows it [actions/once]', async () => {
+    const keys: string[] = []
+    const tool = toolOf({
+      idempotent: true,
+      recover: () => Promise.resolve({ kind: 'in-doubt', error: 'cut off' }),
+      perform: (_, { key }) => {
+        keys.push(key)
+        return Promise.resolve({ kind: 'done', result: 'done' })
+      },
+    })
+    const reply = await (await Reply.with(await open(), tool, ['a', 'b'])).begun()
+    expect(await reply.settle()).toMatchObject([
+      { state: 'done', tries: 2 },
+      { state: 'done', tries: 2 },
+    ])
+    expect(keys).toEqual(reply.actions.map(({ id }) => id))
+  })
+
   test('a second try that did not begin does not settle what the first may have done [actions/no-blind-retry]', async () => {
     const tool = toolOf({
       idempotent: true,
@@ -205,6 +223,23 @@ describe.each(engines)('acting on $name', (engine) => {
     expect(await reply.settle()).toMatchObject([
       { state: 'in_doubt', error: 'cut off; another try: no such program', tries: 2 },
     ])
+  })
+
+  test('a try that another one has followed can settle nothing: the last one says what became of it [runs/fenced]', async () => {
+    const reply = await (await Reply.with(await open(), toolOf({}))).begun()
+    const { store, attempt } = reply
+    const first = (await store.read(findAction, reply.actions[0]!.id))!
+    const second = (await store.apply(restartAction, attempt, first))!
+    expect(await store.apply(settleAction, first, { state: 'failed', error: 'cut off', by: 'its tool' })).toMatchObject(
+      {
+        state: 'started',
+        tries: 2,
+      },
+    )
+    expect(await store.apply(settleAction, second, { state: 'done', result: 'done', by: 'its tool' })).toMatchObject({
+      state: 'done',
+    })
+    await assertInvariants(store)
   })
 
   test.each([

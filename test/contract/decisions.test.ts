@@ -4,6 +4,7 @@ import { openDoubts, resolveDoubt } from '../../src/actions/doubt.ts'
 import { approvalsOfRun, pendingApprovals } from '../../src/actions/approval.ts'
 import { decideApproval, expireApprovals } from '../../src/actions/decide.ts'
 import type { Answer } from '../../src/actions/decide.ts'
+import { settleAction } from '../../src/actions/perform.ts'
 import { judge } from '../../src/actions/policy.ts'
 import { addRule, narrowestRule, removeRule, storedRules } from '../../src/actions/rule.ts'
 import { LIMITS } from '../../src/base/limits.ts'
@@ -166,6 +167,20 @@ describe.each(engines)('decisions on $name', (engine) => {
     ])
   })
 
+  test('a yes is for one write: the identical one of a tool that acts each time is asked for again [approvals/bound]', async () => {
+    const { stage, store } = await open()
+    const call = { calls: [['shout', { entry: 'a' }]] } as const
+    stage.replies = [call, call, { text: 'Done.' }]
+    await stage.send('go')
+    await stage.run(await stage.claim())
+    const [approval] = await store.read(pendingApprovals, 10)
+    await store.apply(decideApproval, approval!.id, answer('approve', approval!.digest))
+    expect(await stage.run(await stage.claim())).toEqual({ kind: 'left' })
+    expect(stage.effects).toEqual(['a'])
+    expect(await store.read(pendingApprovals, 10)).toMatchObject([{ digest: approval!.digest, state: 'pending' }])
+    await assertInvariants(store)
+  })
+
   test('a cancelled run withdraws what it asked for, and a late answer changes nothing [runs/cancel-is-final]', async () => {
     const { stage, store, runId, approvals } = await waiting(['a'])
     await store.apply(cancelRun, runId, { by: 'ann' })
@@ -279,6 +294,18 @@ describe.each(engines)('decisions on $name', (engine) => {
       expect(await store.apply(resolveDoubt, 'act_none' as never, { kind: 'happened', by: 'ann' })).toEqual({
         kind: 'unknown',
       })
+    })
+
+    test('and was to be done again when its run ended is in doubt again: who had begun it may still do it [actions/no-blind-retry]', async () => {
+      const { store, runId, doubt } = await inDoubt()
+      await store.apply(resolveDoubt, doubt.id, { kind: 'run-again', by: 'ann' })
+      await store.apply(cancelRun, runId, { by: 'ann' })
+      const [again] = await store.read(openDoubts, 10)
+      expect(again).toMatchObject({ id: doubt.id, error: 'its run ended before it was done again' })
+      // It comes back and says what became of it.
+      await store.apply(settleAction, doubt, { state: 'done', result: 'did a', by: 'the tool' })
+      expect(await store.read(openDoubts, 10)).toEqual([])
+      await assertInvariants(store)
     })
   })
 

@@ -362,6 +362,19 @@ describe.each(engines)('an inbox on $name', (engine) => {
     await assertInvariants(store)
   })
 
+  test('what a run took is kept as long as that is under way, however long ago [inbox/never-lost]', async () => {
+    const { store, clock } = await open()
+    const claim = await running(store)
+    await store.apply(acceptMessage, message('taken'))
+    await lease(store, 'first')
+    await store.apply(acknowledgeDelivery, 'first', claim.run.id)
+    clock.step(LIMITS.messagesKeptMs)
+    expect(await store.apply(forgetMessages, 10)).toBe(0)
+    await store.apply(finishRun, claim.ref, { state: 'succeeded' })
+    expect(await store.apply(forgetMessages, 10)).toBe(1)
+    await assertInvariants(store)
+  })
+
   test('an id that was used for another message is not lost', async () => {
     const { store } = await open()
     const id = 'msg_same' as MessageId

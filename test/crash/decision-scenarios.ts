@@ -32,7 +32,7 @@ async function asked(world: World, entries: readonly string[] = ['a', 'b']) {
 /** The same, parked. */
 export async function waiting(world: World) {
   const run = await asked(world)
-  await world.store.apply(parkForDecision, run.ref, run.ids)
+  await world.store.apply(parkForDecision, run.ref, run.actions)
   return run
 }
 
@@ -54,15 +54,15 @@ async function doubtful(world: World) {
 const resolving = (kind: Resolution['kind']) =>
   scenario({ resolveDoubt }, `${kind}, of a run that waits for it`, async (world) => {
     const { ref, action } = await doubtful(world)
-    await world.store.apply(parkForDecision, ref, [action.id])
+    await world.store.apply(parkForDecision, ref, [action])
     return [action.id, { kind, by: 'ann', why: 'looked' }]
   })
 
 /** Of what needs a person: requests, answers, rules, doubts. */
 export const DECISION_SCENARIOS: readonly Scenario[] = [
   scenario({ parkForDecision }, 'two actions that wait', async (world) => {
-    const { ref, ids } = await asked(world)
-    return [ref, ids]
+    const { ref, actions } = await asked(world)
+    return [ref, actions]
   }),
   ...(['approve', 'skip'] as const).map((kind) =>
     scenario({ decideApproval }, `${kind}, of a run that waits`, async (world) => {
@@ -116,7 +116,7 @@ export const DECISION_SCENARIOS: readonly Scenario[] = [
     const taker = { workerId: await addWorker(world.store), leaseMs: LEASE_MS, attemptId: newAttemptId(random) }
     const taken = (await world.store.apply(takeOverRun, held, 'owner-dead', taker))!
     const now = { id: taker.attemptId, runId: ref.runId, fence: taken.run.fence }
-    await world.store.apply(parkForDecision, now, [action.id])
+    await world.store.apply(parkForDecision, now, [action])
     return [action.id, { kind: 'run-again', by: 'ann', deadHost: held.identity.host } as const]
   }),
 ]

@@ -117,7 +117,7 @@ export const NOTICE_SCENARIOS: readonly Scenario[] = [
   scenario({ settleAction }, 'by who had begun it, although a person is asked by now', async (world) => {
     const { ref, action } = await started(world)
     await world.store.apply(settleAction, action, { state: 'in_doubt', error: 'cut', by: 'nobody' })
-    await world.store.apply(parkForDecision, ref, [action.id])
+    await world.store.apply(parkForDecision, ref, [action])
     return [action, { state: 'done', result: 1, by: 'its tool' } as const]
   }),
   scenario({ queueNotices }, 'two approvals for two channels', async (world) => {

@@ -258,6 +258,8 @@ describe.each(engines)('limits of a run on $name', (engine) => {
       ['append', '{"entry": "not closed'],
       ['append', { entry: '\ud800' }],
       ['no\0name', { entry: 'x' }],
+      // Cut to the longest name, it ends in half a character.
+      [`${'x'.repeat(LIMITS.nameLength - 1)}👍`, { entry: 'x' }],
       ['append', { entry: 'good' }],
     ] as const
     stage.replies = [{ calls }, { text: 'done' }]
@@ -268,6 +270,7 @@ describe.each(engines)('limits of a run on $name', (engine) => {
       expect.stringContaining('its arguments have 1000012 characters, 1000000 at most'),
       'failed: entry: is required',
       expect.stringContaining('cannot be written as JSON'),
+      expect.stringContaining('there is no tool'),
       expect.stringContaining('there is no tool'),
       'did good',
     ])

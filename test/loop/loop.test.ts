@@ -10,7 +10,7 @@ import { messagesOf } from '../../src/threads/message.ts'
 import { openThread } from '../../src/threads/thread.ts'
 import { engines } from '../support/engines.ts'
 import { assertInvariants } from '../support/invariants.ts'
-import { Stage, results } from '../support/stage.ts'
+import { Stage, results, usage } from '../support/stage.ts'
 import { reread } from '../support/world.ts'
 
 describe.each(engines)('the loop on $name', (engine) => {
@@ -48,6 +48,15 @@ describe.each(engines)('the loop on $name', (engine) => {
       { role: 'user', text: 'try again' },
     ])
     await assertInvariants(stage.store)
+  })
+
+  test('what a call cost is on the bill of its run, also when it failed [T8]', async () => {
+    const stage = await open()
+    stage.answer = () => Promise.resolve({ kind: 'failed', code: 'model', error: 'broken off', spent: usage })
+    await stage.send('go')
+    const claim = await stage.claim()
+    await stage.finished(claim)
+    expect(await reread(stage.store, claim.run.id)).toMatchObject({ state: 'failed', code: 'model', ...usage })
   })
 
   test('the news of a child that no model was shown is shown later', async () => {
@@ -170,6 +179,37 @@ describe.each(engines)('the loop on $name', (engine) => {
     const actions = await stage.actions(claim)
     expect(actions.map(({ repeatOf }) => repeatOf)).toEqual([null, actions[0]?.id, null, actions[0]?.id, null])
     expect(results(stage.asked[2]!)[1]).toContain('not performed again')
+  })
+
+  test('what differs deep in the arguments is another write; the order of names makes none [W1] [actions/once]', async () => {
+    const stage = await open()
+    const performed: unknown[] = []
+    const perform = (input: unknown) => {
+      performed.push(input)
+      return Promise.resolve({ kind: 'done', result: 'sent' } as const)
+    }
+    const letter = { name: 'letter', identity: (input: unknown) => input, validate: (input: unknown) => ({ input }) }
+    stage.extra = [{ ...stage.tool('append'), ...letter, perform }]
+    const [ann, bob] = [{ to: { name: 'ann', at: 1 } }, { to: { name: 'bob', at: 1 } }]
+    const calls = [ann, bob, { to: { at: 1, name: 'ann' } }]
+    stage.replies = [{ calls: calls.map((input) => ['letter', input]) }, { text: 'done' }]
+    await stage.send('go')
+    await stage.finished(await stage.claim())
+    expect(performed).toEqual([ann, bob])
+  })
+
+  test('an identical call after one that nobody knows about is not performed [W2] [actions/once]', async () => {
+    const stage = await open()
+    let performed = 0
+    stage.perform = () => Promise.resolve({ kind: 'in-doubt', error: `cut off, try ${++performed}` })
+    const call = { calls: [['append', { entry: 'a' }]] } as const
+    stage.replies = [call, call, { text: 'done' }]
+    await stage.send('go')
+    const claim = await stage.claim()
+    await stage.finished(claim)
+    expect(performed).toBe(1)
+    expect(await stage.actions(claim)).toMatchObject([{ state: 'in_doubt' }, { state: 'failed', tries: 0 }])
+    expect(results(stage.asked[2]!)[1]).toContain('may or may not have happened')
   })
 
   test('a write that fails, is denied or is wrong touches no other [W3] [actions/independent]', async () => {

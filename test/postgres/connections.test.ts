@@ -2,9 +2,10 @@ import { expect, test } from 'vitest'
 
 import { LIMITS } from '../../src/base/limits.ts'
 import { lastEventSeq } from '../../src/events/event.ts'
+import { increment } from '../support/counters.ts'
 import { query, withParameters } from '../support/engines.ts'
 import { Installation } from '../support/holdfast.ts'
-import { freshSchema, increment, openedStore } from './support.ts'
+import { freshSchema, openedStore } from './support.ts'
 
 /** How many connections a process has, at the most that was seen until `work` is done. */
 async function mostDuring(url: string, name: string, work: () => Promise<unknown>): Promise<number> {

@@ -1,13 +1,15 @@
 import { expect, test } from 'vitest'
 
 import { eventsAfter } from '../../src/events/event.ts'
+import { counted, increment } from '../support/counters.ts'
+import { Load } from '../support/load.ts'
 import { hurriedClock } from '../support/clocks.ts'
 import { query, withParameters } from '../support/engines.ts'
 import { until } from '../support/holdfast.ts'
 import { printedChance } from '../support/seed.ts'
 import type { CommitFate } from '../support/tcp-proxy.ts'
-import { Load, expectBalanced } from './load.ts'
-import { addOne, counted, deep, freshSchema, increment, openedStore, proxyBefore } from './support.ts'
+import { expectBalanced } from './load.ts'
+import { addOne, deep, freshSchema, openedStore, proxyBefore } from './support.ts'
 
 const CUTS: readonly CommitFate[] = ['cut before', 'cut after', 'cut while']
 

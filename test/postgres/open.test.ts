@@ -8,6 +8,10 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 
 import { MIGRATIONS } from '../../src/store/migrations/index.ts'
 import { openPostgresStore } from '../../src/store/postgres/store.ts'
+import { row, text } from '../../src/store/row.ts'
+import { sql } from '../../src/store/sql.ts'
+import { first, run, single } from '../../src/store/transition.ts'
+import type { Transition } from '../../src/store/transition.ts'
 import { query, withParameters } from '../support/engines.ts'
 import { PostgresServer, freePort } from '../support/postgres-server.ts'
 import { reread, submitted } from '../support/world.ts'
@@ -23,6 +27,7 @@ const ROLES = `create role guarded login password '${SECRET}';
 create role barred login;
 create role poor login;
 create role reader login superuser; alter role reader set default_transaction_read_only = on;
+create role lazy login superuser; alter role lazy set synchronous_commit = off;
 create role crowded login connection limit 0;`
 
 let server: PostgresServer
@@ -124,6 +129,22 @@ const migrationsOf = async (url: string) => {
   const rows = await query(url, `select number::int from ${schema}.schema_migrations order by number`)
   return rows.map(({ number }) => number)
 }
+
+test.each(['false', 'true'])(
+  'a commit is on disk when it is told, whatever the server would do by itself (behind a pooler: %s) [R8] [durable/acknowledged]',
+  async (pgbouncer) => {
+    const url = withParameters(as('lazy'), { schema: `lazy_${pgbouncer}`, pgbouncer })
+    const store = await openedStore(url)
+    const setting = single(() =>
+      first(row({ setting: text() }), sql`select current_setting('synchronous_commit') as setting`),
+    )
+    function* asked(): Transition<unknown> {
+      yield* run(sql`update schema_migrations set name = name where number < 0`)
+      return yield* setting.single()
+    }
+    expect([await store.apply(setting), await store.apply(asked)]).toEqual([{ setting: 'on' }, { setting: 'on' }])
+  },
+)
 
 test('eight stores that open a new schema together all succeed, and each migration ran once', async () => {
   const url = await freshSchema()

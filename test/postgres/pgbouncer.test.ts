@@ -6,12 +6,14 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
 
 import { storeContract } from '../../src/testing/store-contract.ts'
+import { increment } from '../support/counters.ts'
+import { Load } from '../support/load.ts'
 import { query, withParameters } from '../support/engines.ts'
 import { until } from '../support/holdfast.ts'
 import { freePort } from '../support/postgres-server.ts'
 import type { CommitFate } from '../support/tcp-proxy.ts'
-import { Load, expectBalanced } from './load.ts'
-import { deep, freshSchema, increment, openedStore, proxyBefore } from './support.ts'
+import { expectBalanced } from './load.ts'
+import { deep, freshSchema, openedStore, proxyBefore } from './support.ts'
 
 const installed = spawnSync('pgbouncer', ['--version']).status === 0
 if (!installed) console.warn('pgbouncer is not installed here, so nothing is tested behind it')

@@ -2,11 +2,13 @@ import { test } from 'vitest'
 
 import type { RunId } from '../../src/base/ids.ts'
 import type { Store } from '../../src/store/store.ts'
+import { increment } from '../support/counters.ts'
+import { Load } from '../support/load.ts'
 import { withParameters } from '../support/engines.ts'
 import { until } from '../support/holdfast.ts'
 import { addWorker, claim, submitted } from '../support/world.ts'
-import { Load, expectBalanced } from './load.ts'
-import { deep, freshSchema, increment, openedStore, ownServer, proxyBefore } from './support.ts'
+import { expectBalanced } from './load.ts'
+import { deep, freshSchema, openedStore, ownServer, proxyBefore } from './support.ts'
 
 /** So that every restart meets a store that had recovered from the last one. */
 const COMMITS_BETWEEN = 40

@@ -15,8 +15,9 @@ import { sql } from '../../src/store/sql.ts'
 import type { Store } from '../../src/store/store.ts'
 import { run } from '../../src/store/transition.ts'
 import type { Change, Transition } from '../../src/store/transition.ts'
+import { increment } from '../support/counters.ts'
 import { LEASE_MS, addWorker, running, submission, submitted } from '../support/world.ts'
-import { addOne, freshSchema, increment, openedStore, proxyBefore } from './support.ts'
+import { addOne, freshSchema, openedStore, proxyBefore } from './support.ts'
 
 test('what is sent together is one round trip on the wire', async () => {
   const url = await freshSchema()

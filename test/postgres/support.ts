@@ -2,11 +2,10 @@ import { onTestFinished } from 'vitest'
 
 import { openPostgresStore } from '../../src/store/postgres/store.ts'
 import type { PostgresOptions } from '../../src/store/postgres/store.ts'
-import { integer, row } from '../../src/store/row.ts'
 import { sql } from '../../src/store/sql.ts'
 import type { Store } from '../../src/store/store.ts'
 import { record } from '../../src/events/event.ts'
-import { GIVEN, change, one, run } from '../../src/store/transition.ts'
+import { GIVEN, change } from '../../src/store/transition.ts'
 import type { Joint, Transition } from '../../src/store/transition.ts'
 import { engines } from '../support/engines.ts'
 import { PostgresServer } from '../support/postgres-server.ts'
@@ -37,31 +36,6 @@ export async function ownServer(options: ServerOptions = {}): Promise<PostgresSe
   const server = await PostgresServer.create(options)
   onTestFinished(() => server.stop())
   return server
-}
-
-const counterRow = row({ count: integer })
-
-/**
- * Not idempotent on purpose: done twice, it shows. Two statements, so that it is a transaction like most; in a table
- * whose content no invariant speaks of.
- */
-export function* increment(name: string): Transition<number> {
-  yield* run(
-    sql`insert into breakers (agent, cause, failures) values (${name}, 'counter', 0) on conflict (agent, cause) do nothing`,
-  )
-  const counter = yield* one(
-    counterRow,
-    sql`update breakers set failures = failures + 1 where agent = ${name} and cause = 'counter' returning failures as count`,
-  )
-  return counter.count
-}
-
-export function* counted(name: string): Transition<number> {
-  const counter = yield* one(
-    counterRow,
-    sql`select coalesce(max(failures), 0) as count from breakers where agent = ${name} and cause = 'counter'`,
-  )
-  return counter.count
 }
 
 const ADDED: Joint = {

@@ -9,11 +9,12 @@ import type { HoldingProbe, Store } from '../../src/store/store.ts'
 import { run } from '../../src/store/transition.ts'
 import type { Transition } from '../../src/store/transition.ts'
 import { openThread } from '../../src/threads/thread.ts'
+import { counted, increment, incrementBoth } from '../support/counters.ts'
 import { hurriedClock } from '../support/clocks.ts'
 import { query, withParameters } from '../support/engines.ts'
 import { assertInvariants } from '../support/invariants.ts'
 import { aThread, running } from '../support/world.ts'
-import { counted, freshSchema, increment, openedStore } from './support.ts'
+import { freshSchema, openedStore } from './support.ts'
 
 /** No transition has nearly so many; a loop that gets here would otherwise never end. */
 const MOST_POINTS = 200
@@ -99,10 +100,6 @@ test.each([
   expect(await store.read(counted, 'n')).toBe(0)
 })
 
-function* both(left: string, right: string): Transition<[number, number]> {
-  return [yield* increment(left), yield* increment(right)]
-}
-
 /** Lets nobody go on from its third statement, the second counter's first, before all are there. */
 function meeting(size: number): () => HoldingProbe {
   const together = Promise.withResolvers<void>()
@@ -120,10 +117,10 @@ function meeting(size: number): () => HoldingProbe {
 test('two transitions that lock two rows in opposite order both happen, once each', async () => {
   const url = await freshSchema()
   const setUp = await openedStore(url)
-  await setUp.apply(both, 'a', 'b')
+  await setUp.apply(incrementBoth, 'a', 'b')
   const probes = meeting(2)
   const [one, two] = [await openedStore(url, { probe: probes() }), await openedStore(url, { probe: probes() })]
-  const answers = await Promise.all([one.apply(both, 'a', 'b'), two.apply(both, 'b', 'a')])
+  const answers = await Promise.all([one.apply(incrementBoth, 'a', 'b'), two.apply(incrementBoth, 'b', 'a')])
   expect(answers.flat().toSorted((a, b) => a - b)).toEqual([2, 2, 3, 3])
   expect(await setUp.read(counted, 'a')).toBe(3)
   expect(await setUp.read(counted, 'b')).toBe(3)
@@ -134,7 +131,9 @@ test('many that lock many rows in any order all happen, once each', async () => 
   const stores = await Promise.all(Array.from({ length: 3 }, () => openedStore(url)))
   const names = ['a', 'b', 'c', 'd']
   const work = (store: Store, at: number) =>
-    Promise.all(names.flatMap((left, i) => names.map((_, j) => store.apply(both, left, names[(i + j + at) % 4]!))))
+    Promise.all(
+      names.flatMap((left, i) => names.map((_, j) => store.apply(incrementBoth, left, names[(i + j + at) % 4]!))),
+    )
   await Promise.all(stores.map(work))
   const counts = await Promise.all(names.map((name) => stores[0]!.read(counted, name)))
   expect(counts).toEqual([24, 24, 24, 24])

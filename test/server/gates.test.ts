@@ -21,13 +21,17 @@ describe('the token', () => {
     expect(posted.status).toBe(401)
   })
 
-  test.each([`Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`, 'Bearer', `Basic ${TOKEN}`, TOKEN])(
-    '%s does not open the door',
-    async (authorization) => {
-      const { url } = await window()
-      expect((await ask(`${url}/api/v1/agents`, { headers: { authorization } })).status).toBe(401)
-    },
-  )
+  test.each([
+    `Bearer ${TOKEN}x`,
+    `Bearer ${TOKEN.slice(1)}`,
+    `Bearer ${TOKEN.slice(0, -1)}`,
+    'Bearer',
+    `Basic ${TOKEN}`,
+    TOKEN,
+  ])('%s does not open the door', async (authorization) => {
+    const { url } = await window()
+    expect((await ask(`${url}/api/v1/agents`, { headers: { authorization } })).status).toBe(401)
+  })
 
   test('in an address it does not count, so that it is in no log', async () => {
     const { url } = await window()
@@ -117,6 +121,16 @@ describe('requests that are wrong', () => {
       ask(`${url}/api/v1/messages`, { method: 'POST', headers: { ...bearer(), 'content-type': type }, body })
     expect((await sent('text/plain', '{"agent":"clerk","text":"hello"}')).status).toBe(415)
     expect((await sent('application/json', '{"agent":')).status).toBe(400)
+  })
+
+  test('a body that comes in chunks is read like any other, up to the limit', async () => {
+    const { url } = await window()
+    const headers = { ...bearer(), 'content-type': 'application/json', 'transfer-encoding': 'chunked' }
+    const sent = (body: string) => ask(`${url}/api/v1/messages`, { method: 'POST', headers, body })
+    expect((await sent('{"agent":"clerk","text":"hello"}')).status).toBe(201)
+    expect(code((await sent('{"agent":')).body)).toBe('usage/request')
+    const { status, body } = await sent(`{"agent":"clerk","text":"${'x'.repeat(300_000)}"}`)
+    expect([status, code(body)]).toEqual([413, 'usage/body-too-large'])
   })
 
   test('unknown ids and routes are 404 in JSON', async () => {

@@ -9,14 +9,12 @@ import { inject, onTestFinished } from 'vitest'
 import type { RunView } from '../../src/runs/view.ts'
 import { temporaryFolder } from './engines.ts'
 import { peekState } from './peek.ts'
+import { until } from './until.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const PROGRAM = inject('program') ?? join(ROOT, 'bin', 'holdfast')
 const LEDGER = fileURLToPath(new URL('./ledger.mjs', import.meta.url))
 const NODE = process.execPath
-
-/** However noisy the machine, nothing here may take longer; a test that waits this long has failed. */
-const DEADLINE_MS = 60_000
 
 export interface Ended {
   readonly code: number | null
@@ -148,15 +146,5 @@ function collect(child: ChildProcess): { stdout: string; stderr: string } {
   return output
 }
 
-/** Looks again until there is an answer; a deadline, not a sleep, decides that there is none. */
-export async function until<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
-  const deadline = performance.now() + DEADLINE_MS
-  for (;;) {
-    const found = await look()
-    if (found !== undefined) return found
-    if (performance.now() > deadline) throw new Error(`waited in vain until ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-}
-
 export { processesWith, supervisorsOf } from './processes.ts'
+export { until } from './until.ts'

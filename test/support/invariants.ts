@@ -23,6 +23,10 @@ const VIOLATIONS: Record<string, Sql> = {
   'no attempt outlives its run': sql`
     select a.id as id, r.state as detail from attempts a join runs r on r.id = a.run_id
     where a.ended_at is null and r.state != 'running'`,
+  'no attempt and no step is without its run': sql`
+    select a.id as id, 'attempt' as detail from attempts a where not exists (select 1 from runs r where r.id = a.run_id)
+    union all select cast(s.run_seq as text) as id, s.name as detail from steps s
+    where not exists (select 1 from runs r where r.seq = s.run_seq)`,
   'a terminal run has exactly one run.finished event, with its state; any other has none': sql`
     select r.id as id, r.state as detail from runs r
     where (select count(*) from events e where e.run_id = r.id and e.type = 'run.finished')
@@ -99,7 +103,7 @@ const VIOLATIONS: Record<string, Sql> = {
       or state = 'pending' and decided_by is not null`,
   'a run sleeps for a decision only while one is open': sql`
     select r.id as id, r.parked_for as detail from runs r where r.state = 'parked' and r.parked_for = 'a decision'
-      and not exists (select 1 from actions a where a.run_id = r.id
+      and not exists (select 1 from actions a where (a.run_id = r.id or r.input is null and a.thread_id = r.thread_id)
         and (a.state = 'waiting' or a.state = 'in_doubt' and a.given_up is null))`,
   'where a tool says once, one action with a signature happens in a run': sql`
     select run_id as id, signature as detail from actions

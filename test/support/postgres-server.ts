@@ -71,10 +71,11 @@ export class PostgresServer {
 
   /**
    * SIGKILL to the postmaster; its backends notice and go too. The pid file stays: by it the next start knows the shared
-   * memory of backends that still live, and does not run beside them.
+   * memory of backends that still live, and does not run beside them. SIGQUIT is its own immediate shutdown: what is under
+   * way is thrown away, and the next start recovers.
    */
-  async kill(): Promise<void> {
-    await this.#end('SIGKILL')
+  async kill(signal: 'SIGKILL' | 'SIGQUIT' = 'SIGKILL'): Promise<void> {
+    await this.#end(signal)
   }
 
   async stop(): Promise<void> {

@@ -80,6 +80,7 @@ export class Link {
   #blackHole = false
   #inTransaction = false
   readonly #ending = new Set<string>()
+  readonly #delayed: (() => void)[] = []
   /** The simple queries of this connection. */
   said = ''
 
@@ -121,9 +122,11 @@ export class Link {
     this.server.write(Buffer.concat(at === -1 ? held : held.slice(0, at)))
   }
 
+  /** What was sent first arrives first, also when the delay gets shorter meanwhile. */
   #later(act: () => void): void {
-    if (this.#proxy.delayMs === 0) act()
-    else setTimeout(act, this.#proxy.delayMs)
+    if (this.#proxy.delayMs === 0 && this.#delayed.length === 0) return act()
+    this.#delayed.push(act)
+    setTimeout(() => this.#delayed.shift()?.(), this.#proxy.delayMs)
   }
 
   #clientGone(): void {

@@ -142,6 +142,14 @@ describe('landing', () => {
     expect(await world.land(repo, commit)).toEqual({ kind: 'landed', followed: false })
   })
 
+  test('a branch that nobody has checked out and somebody has moved stays where it is [X3]', async () => {
+    const { world, repo, commit } = await scene()
+    const later = world.commit({ 'later.txt': 'l\n' })
+    world.user(['switch', '-q', '-c', 'other'])
+    expect(await world.land(repo, commit)).toMatchObject({ kind: 'ready', code: 'branch-moved' })
+    expect(world.tip()).toBe(later)
+  })
+
   test('a branch that another working tree has checked out moves with that tree', async () => {
     const { world, repo, commit, before } = await scene()
     world.user(['switch', '-q', '-c', 'other'])

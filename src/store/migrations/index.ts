@@ -10,6 +10,7 @@ import { workspaces } from './0009-workspaces.ts'
 import { calls } from './0010-calls.ts'
 import { agentSessions } from './0011-agent-sessions.ts'
 import { retention } from './0012-retention.ts'
+import { hotTables } from './0013-hot-tables.ts'
 import type { Migration } from './migration.ts'
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -25,4 +26,5 @@ export const MIGRATIONS: readonly Migration[] = [
   calls,
   agentSessions,
   retention,
+  hotTables,
 ]

@@ -101,6 +101,7 @@ export class Connection {
 
   /** Statements that do not need each other's answers, those of a kind as one. */
   executeTogether(queries: readonly Query<unknown>[], at: Instant): readonly Answer[] {
+    if (queries.every(isPlain)) return queries.map((query) => this.#executePlain(query, at))
     const groups = grouped(queries, true)
     return handedOut(
       groups,
@@ -111,6 +112,7 @@ export class Connection {
 
   /** The same where nobody waits for an answer; what is likely has to be so. */
   executeLikely(queries: readonly Query<unknown>[], at: Instant): void {
+    if (queries.length === 0) return
     for (const group of grouped(queries, false)) {
       const { changes } = this.#executeGroup(group, at)
       if (group.joint?.likely === true && changes !== group.queries.length) throw new Unlikely()
@@ -241,6 +243,8 @@ export class Connection {
     return prepared
   }
 }
+
+const isPlain = ({ given }: Query<unknown>): boolean => given === undefined
 
 /** `?1, ?2`: numbered, since SQLite would take `$2, $1` for names in order of appearance. */
 function render(statement: Sql): string {

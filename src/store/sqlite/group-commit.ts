@@ -24,9 +24,14 @@ import { explain, isBusy, isFull } from './errors.ts'
  * batch number, which is part of the same commit, says.
  */
 interface Member {
-  start(): Transition<unknown>
+  readonly change: Change<readonly unknown[], unknown>
+  readonly args: readonly unknown[]
   resolve(value: unknown): void
   reject(error: unknown): void
+  /** What it returned; told when the commit has. */
+  value?: unknown
+  /** It was rolled back alone, for this. */
+  failure?: { readonly error: unknown } | undefined
 }
 
 /** How carefully a batch is run; each failure goes one further. */
@@ -75,8 +80,7 @@ export class GroupCommit {
   submit<Args extends readonly unknown[], T>(change: Change<Args, T>, args: Args): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#closed) return reject(closedError())
-      const start = () => started(change, args)
-      this.#waiting.push({ start, resolve, reject })
+      this.#waiting.push({ change: change as Member['change'], args, resolve: resolve as Member['resolve'], reject })
       this.#flushing ??= this.#flush()
     })
   }
@@ -149,13 +153,13 @@ export class GroupCommit {
 
   /** Runs the members and commits. What does not fit into the time of one batch goes back to the head of the queue. */
   #perform(connection: Connection, members: Member[], mode: Mode): Performed {
-    const settled: (() => void)[] = []
+    let done = 0
     const until = this.#options.clock.monotonicMs() + LIMITS.batchMs
     const changesBefore = connection.changes()
     let changed = true
     try {
-      while (settled.length < members.length) {
-        settled.push(...this.#run(connection, members, settled.length, mode))
+      while (done < members.length) {
+        done = this.#run(connection, members, done, mode)
         if (this.#options.clock.monotonicMs() > until) break
       }
       changed = connection.changes() !== changesBefore
@@ -166,8 +170,8 @@ export class GroupCommit {
       if (members.length === 1 && !(error instanceof Unlikely)) return { kind: 'undone', error }
       return { kind: 'undone', error, next: lost || mode === 'savepoints' ? 'one by one' : 'savepoints' }
     }
-    this.#waiting.unshift(...members.splice(settled.length))
-    const settle = () => settled.forEach((answer) => answer())
+    if (done < members.length) this.#waiting.unshift(...members.splice(done))
+    const settle = () => members.forEach(tell)
     if (!changed) {
       connection.rollback()
       settle()
@@ -182,24 +186,24 @@ export class GroupCommit {
     return { kind: 'committed' }
   }
 
-  /** One of them, or the next few. */
-  #run(connection: Connection, members: readonly Member[], from: number, mode: Mode): readonly (() => void)[] {
+  /** One of them, or the next few; returns how many are done then. */
+  #run(connection: Connection, members: readonly Member[], from: number, mode: Mode): number {
     if (mode === 'plain' && !connection.isProbed) return runSideBySide(connection, members, from)
-    const member = members[from]!
-    return [mode === 'savepoints' ? this.#runInSavepoint(connection, member) : runMember(connection, member)]
+    if (mode === 'savepoints') this.#runInSavepoint(connection, members[from]!)
+    else runMember(connection, members[from]!)
+    return from + 1
   }
 
-  #runInSavepoint(connection: Connection, member: Member): () => void {
+  #runInSavepoint(connection: Connection, member: Member): void {
     connection.exec('savepoint member')
     try {
-      const answer = runMember(connection, member)
+      runMember(connection, member)
       connection.exec('release member')
-      return answer
     } catch (error) {
       if (!connection.inTransaction) throw error
       connection.exec('rollback to member')
       connection.exec('release member')
-      return () => member.reject(explain(error, this.#options.path))
+      member.failure = { error: explain(error, this.#options.path) }
     }
   }
 
@@ -252,9 +256,12 @@ export class GroupCommit {
   }
 }
 
-function started<Args extends readonly unknown[], T>(change: Change<Args, T>, args: Args): Transition<T> {
+function started({ change, args }: Member): Transition<unknown> {
   return typeof change === 'function' ? change(...args) : change.single(...args)[Symbol.iterator]()
 }
+
+const tell = ({ resolve, reject, value, failure }: Member): void =>
+  failure === undefined ? resolve(value) : reject(failure.error)
 
 export function drive<T>(
   transition: Generator<Query<unknown>, T, unknown>,
@@ -265,27 +272,27 @@ export function drive<T>(
   return step.value
 }
 
-/** Returns how to tell the caller, for when the commit has returned. */
-function runMember(connection: Connection, member: Member): () => void {
+function runMember(connection: Connection, member: Member): void {
   const at = connection.instant()
-  const value = drive(member.start(), (query) => connection.execute(query, at))
-  return () => member.resolve(value)
+  member.failure = undefined
+  member.value = drive(started(member), (query) => connection.execute(query, at))
 }
 
 /** As many of them as begin with a number of statements: what a batch may take is looked at after each few. */
-function runSideBySide(connection: Connection, members: readonly Member[], from: number): readonly (() => void)[] {
+function runSideBySide(connection: Connection, members: readonly Member[], from: number): number {
   const at = connection.instant()
   const rounds = new Rounds(true)
   let next = from
   for (let statements = 0; next < members.length && statements < LIMITS.sideBySide; next += 1)
-    statements += rounds.add(members[next]!.start())
+    statements += rounds.add(started(members[next]!))
   for (let asked = rounds.next(); asked !== undefined; asked = rounds.next()) {
     connection.executeLikely(rounds.takeAhead(), at)
     rounds.answer(connection.executeTogether(asked, at))
   }
   connection.executeLikely(rounds.takeAhead(), at)
   connection.executeLikely(rounds.deferred, at)
-  return rounds.values().map((value, place) => () => members[from + place]!.resolve(value))
+  rounds.values().forEach((value, place) => (members[from + place]!.value = value))
+  return next
 }
 
 function rejectAll(members: readonly Member[], error: unknown): void {

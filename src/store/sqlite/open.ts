@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 
 import type { Clock } from '../../base/clock.ts'
 import { HoldfastError } from '../../base/errors.ts'
+import { explainTrouble } from '../../base/files.ts'
 import type { TextCodec } from '../codec.ts'
 import { SQLITE_CHECKSUMS } from '../migrations/checksums.ts'
 import { appliedMigrations } from '../migrations/history.ts'
@@ -24,7 +25,7 @@ export function openConnection(path: string, clock: Clock, probe?: StoreProbe, c
   refuseOldSqlite(process.versions.sqlite)
   if (path !== ':memory:') refuseUnwritable(path)
   // For this user only, whatever folder it is in: conversations and results are nobody else's. The log beside it follows it.
-  if (path !== ':memory:' && !existsSync(path)) closeSync(openSync(path, 'a', 0o600))
+  if (path !== ':memory:' && !existsSync(path)) makeFile(path)
   const connection = new Connection(path, clock, probe, codec)
   try {
     // Switching to WAL needs the lock for a moment; several processes may open a new file together.
@@ -36,6 +37,14 @@ export function openConnection(path: string, clock: Clock, probe?: StoreProbe, c
   } catch (error) {
     connection.close()
     throw error
+  }
+}
+
+function makeFile(path: string): void {
+  try {
+    closeSync(openSync(path, 'a', 0o600))
+  } catch (error) {
+    throw explainTrouble(error, path)
   }
 }
 

@@ -1,6 +1,8 @@
 /** Bars as SVG text: legible on light and on dark, each with its value beside it. */
-import { withUnit } from '../table.ts'
-import type { Kind } from './figures.ts'
+import { withUnit } from './numbers.ts'
+
+/** Whose bar it is, which is its colour. */
+export type Kind = 'ours' | 'raw' | 'peer'
 
 export interface Bar {
   readonly label: string
@@ -19,6 +21,8 @@ export interface Chart {
   readonly unit: string
   readonly scale: 'log' | 'linear'
   readonly bars: readonly Bar[]
+  /** Without: all of them are ours, and there is nobody beside us. */
+  readonly legend?: false
 }
 
 const [WIDTH, LABELS, VALUES, LINE, TOP] = [860, 230, 150, 26, 82] as const
@@ -131,7 +135,7 @@ export function drawBars(chart: Chart): string {
 ${STYLE}
 <text class="title" x="8" y="22">${escaped(title)}</text>
 <text class="quiet" x="8" y="41">${escaped(how)}</text>
-${legend(bars)}
+${chart.legend === false ? '' : legend(bars)}
 ${grid.join('\n')}
 ${drawn.join('\n')}
 </svg>

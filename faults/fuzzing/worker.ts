@@ -1,0 +1,26 @@
+/**
+ * Feeds batches and tells of each, for `method.ts`: `worker.ts FIRST STEP COUNT PLACE`. It is a process of its own because a
+ * crash or a loop without an end is what is looked for.
+ */
+import { Batches, Hang } from './batch.ts'
+
+const [first, step, count] = process.argv.slice(2, 5).map(Number) as [number, number, number]
+const batches = new Batches(process.argv[5]!)
+let isOver = false
+process.on('message', () => (isOver = true))
+const tell = (message: unknown) => new Promise((resolve) => process.send!(message, resolve))
+
+for (let index = 0; index < count && !isOver; index++) {
+  const seed = first + index * step
+  // Who dies without a further word died of this one.
+  await tell({ begun: seed })
+  try {
+    await tell({ outcome: await batches.play(seed) })
+  } catch (error) {
+    if (!(error instanceof Hang)) throw error
+    await tell({ hang: seed, why: error.message })
+    process.exit(1)
+  }
+}
+await batches.close()
+process.exit(0)

@@ -1,0 +1,216 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { newRunId, newThreadId, systemRandomness as random } from '../../src/base/ids.ts'
+import type { RunId } from '../../src/base/ids.ts'
+import { attemptsOf } from '../../src/runs/attempt.ts'
+import { findRun, isTerminal } from '../../src/runs/run.ts'
+import type { Run } from '../../src/runs/run.ts'
+import { submitRun } from '../../src/runs/submit.ts'
+import { commandFolder } from '../../src/workers/home.ts'
+import type { Outcome } from '../method.ts'
+import type { Plan } from './plan.ts'
+import { peakOf, supervisorsIn, survivorsOf, waitedOf } from './survivors.ts'
+import { GRACE_MS } from './yard.ts'
+import type { Yard } from './yard.ts'
+
+const TOOL = new URL('hostile.sh', import.meta.url).pathname
+/** The promise: so long after it was asked for, and after the grace that it gives, no process is left. */
+const STOPPED_MS = 5_000
+const ANSWER_MS = 2_000
+/** Head and tail, and 64 MiB of each stream in the run's folder, and a little. */
+const MOST_DISK_MIB = 2 * 64 + 8
+const MOST_MEMORY_MIB = 256
+/** However busy the machine is: what takes longer never ends. */
+const PATIENCE_MS = 120_000
+
+/** One command in its yard, as long as it lasts. */
+class Trial {
+  readonly yard: Yard
+  readonly plan: Plan
+  readonly id: RunId = newRunId(random)
+  readonly token = `hostile-${random.hex(12)}`
+  readonly place: string
+  readonly problems: string[] = []
+  memoryMiB = 0
+  #supervisor = 0
+
+  constructor(yard: Yard, plan: Plan) {
+    this.yard = yard
+    this.plan = plan
+    this.place = join(yard.folder, this.token)
+    mkdirSync(this.place)
+    spawnSync('mkfifo', [join(this.place, 'never')])
+  }
+
+  async submit(): Promise<void> {
+    const argv = [TOOL, this.token, this.place, ...this.plan.tricks] as const
+    const env = { PATH: process.env['PATH'] ?? '' }
+    const timeout = this.plan.ending === 'timeout' ? { timeoutMs: 300 + this.plan.afterMs } : {}
+    const request = { kind: 'command', argv, cwd: '/', env, ...timeout } as const
+    await this.yard.store.apply(submitRun, { id: this.id, threadId: newThreadId(random), agent: 'command', request })
+  }
+
+  async run(): Promise<Run> {
+    const run = await this.yard.store.read(findRun, this.id)
+    if (run === undefined) throw new Error('the run is gone')
+    return run
+  }
+
+  get left(): string[] {
+    return survivorsOf(this.token, join(this.place, 'held'))
+  }
+
+  async folder(): Promise<string | undefined> {
+    const [attempt] = await this.yard.store.read(attemptsOf, this.id)
+    return attempt === undefined ? undefined : commandFolder(this.yard.home, attempt.mark)
+  }
+
+  /** Its supervisor, once there is one, and what it took of memory so far. */
+  async supervisor(): Promise<number> {
+    const folder = await this.folder()
+    if (this.#supervisor === 0 && folder !== undefined) this.#supervisor = supervisorsIn(folder)[0]?.pid ?? 0
+    this.memoryMiB = Math.max(this.memoryMiB, peakOf(this.#supervisor))
+    return this.#supervisor
+  }
+}
+
+export async function play(seed: number, plan: Plan, yard: Yard): Promise<Outcome> {
+  const trial = new Trial(yard, plan)
+  let recoveryMs = 0
+  let diskMiB = 0
+  try {
+    await trial.submit()
+    await moment(trial)
+    recoveryMs = await stop(trial)
+    const run = await until('its run ends', async () => {
+      const now = await trial.run()
+      return isTerminal(now.state) ? now : undefined
+    })
+    diskMiB = mebibytes(await trial.folder())
+    judge(trial, run, diskMiB)
+  } catch (error) {
+    trial.problems.push(`broke off: ${String(error)}`)
+  } finally {
+    await clear(trial)
+  }
+  const { problems, memoryMiB } = trial
+  const peaks = {
+    'ms until the last process was gone': recoveryMs,
+    'ms until the daemon answered': Math.round(yard.slowestMs),
+    'MiB of memory of a supervisor': Math.round(memoryMiB),
+    'MiB of output on disk': Math.round(diskMiB),
+  }
+  const told = problems.length === 0 ? [] : [...problems, JSON.stringify(plan)]
+  return { seed, faults: faultsOf(plan), runs: 1, effects: 0, recoveryMs, peaks, problems: told }
+}
+
+const faultsOf = ({ ending, tricks, containment }: Plan) =>
+  Object.fromEntries([ending, ...tricks, `contained by ${containment}`].map((kind) => [kind, 1]))
+
+async function until<T>(what: string, look: () => Promise<T | undefined> | T | undefined): Promise<T> {
+  const deadline = performance.now() + PATIENCE_MS
+  for (;;) {
+    const found = await look()
+    if (found !== undefined) return found
+    if (performance.now() > deadline) throw new Error(`waited in vain until ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 15))
+  }
+}
+
+/** The instant at which it is to be stopped. */
+async function moment(trial: Trial): Promise<void> {
+  const { from, afterMs, ending } = trial.plan
+  const isSoFar = async () => (await trial.supervisor()) > 0 && existsSync(join(trial.place, 'away'))
+  const isClaimed = async () => (await trial.run()).state !== 'queued'
+  const early = from === 'its claim' && ending !== 'supervisor killed'
+  // A timeout may come first, and so may its end.
+  await until('it has begun', async () =>
+    (await (early ? isClaimed() : isSoFar())) || isTerminal((await trial.run()).state) ? true : undefined,
+  )
+  await new Promise((resolve) => setTimeout(resolve, afterMs))
+}
+
+/**
+ * Stops it, and says how long it took until no process was left. The promise does not count what our processes waited for a processor
+ * that others had.
+ */
+async function stop(trial: Trial): Promise<number> {
+  const { ending } = trial.plan
+  const { yard } = trial
+  if (ending === 'daemon killed') {
+    await yard.kill()
+    await yard.start()
+  }
+  const supervisor = await trial.supervisor()
+  if (ending === 'supervisor killed' && supervisor > 0) kill(supervisor)
+  if (ending === 'cancelled' || ending === 'daemon killed') await cancel(trial)
+  const [asked, pid] = [performance.now(), yard.pid]
+  const starved = () => waitedOf(pid) + waitedOf(process.pid)
+  let [before, waits, supervisorWaited] = [starved(), 0, waitedOf(supervisor)]
+  const began = supervisorWaited
+  let left: string[] = []
+  for (;;) {
+    left = trial.left
+    if (left.length === 0) break
+    supervisorWaited = Math.max(supervisorWaited, waitedOf(await trial.supervisor()))
+    waits = starved() - before + (supervisorWaited - began)
+    if (performance.now() - asked - waits > STOPPED_MS + GRACE_MS) break
+    await new Promise((resolve) => setTimeout(resolve, 25))
+  }
+  if (left.length > 0)
+    trial.problems.push(`still there ${STOPPED_MS / 1_000} s after it was stopped: ${left.join('; ')}`)
+  return Math.round(performance.now() - asked)
+}
+
+/** One that has ended by itself cannot be cancelled any more. */
+async function cancel({ yard, id }: Trial): Promise<void> {
+  await yard.api.call('runs.cancel', { run: id }).catch((error: unknown) => {
+    if (!String(error).includes('has ended already')) throw error
+  })
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has just ended.
+  }
+}
+
+/** What each way to be stopped may end as; one that was quicker than that ended by itself. */
+const ENDS: Readonly<Record<Plan['ending'], readonly string[]>> = {
+  cancelled: ['cancelled'],
+  'daemon killed': ['cancelled'],
+  timeout: ['failed timeout'],
+  'supervisor killed': ['failed lost', 'failed killed'],
+}
+
+function judge(trial: Trial, run: Run, diskMiB: number): void {
+  const { plan, yard, problems, memoryMiB } = trial
+  const end = run.code === null ? run.state : `${run.state} ${run.code}`
+  const byItself = plan.tricks.includes('leaves') || plan.tricks.includes('silent') ? ['succeeded'] : []
+  if (![...ENDS[plan.ending], ...byItself].includes(end)) problems.push(`it ended as ${end}: ${run.error}`)
+  // Whatever was said while it ended, nothing may begin after that.
+  const { left } = trial
+  if (left.length > 0) problems.push(`its run has ended, and is still there: ${left.join('; ')}`)
+  if (diskMiB > MOST_DISK_MIB) problems.push(`its output took ${Math.round(diskMiB)} MiB on disk`)
+  if (memoryMiB > MOST_MEMORY_MIB) problems.push(`its supervisor took ${Math.round(memoryMiB)} MiB of memory`)
+  if (yard.slowestMs > ANSWER_MS) problems.push(`the daemon took ${Math.round(yard.slowestMs)} ms to answer`)
+  problems.push(...yard.unanswered.splice(0).map((error) => `the daemon did not answer: ${error}`))
+}
+
+function mebibytes(folder: string | undefined): number {
+  if (folder === undefined || !existsSync(folder)) return 0
+  return readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).blocks / 2_048, 0)
+}
+
+/** Whatever we promise: what is left of it goes before the next one comes. */
+async function clear(trial: Trial): Promise<void> {
+  writeFileSync(join(trial.place, 'landed'), '')
+  for (const line of trial.left) kill(Number(line.split(' ')[0]))
+  const folder = await trial.folder()
+  if (folder !== undefined) rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+  rmSync(trial.place, { recursive: true, force: true, maxRetries: 5 })
+}

@@ -1,0 +1,34 @@
+#!/bin/sh
+# hostile.sh TOKEN FOLDER TRICK…: a command that does not want to end. Every process has TOKEN among its arguments, or
+# FOLDER/held open as descriptor 9; by that it is found without asking anybody. FOLDER/never is a FIFO that nobody writes
+# to: opening it for reading is a wait that needs no process. FOLDER/away is there once everything was begun.
+TOKEN=$1
+FOLDER=$2
+shift 2
+exec 9>>"$FOLDER/held"
+WAIT='trap "" TERM HUP INT; read _ <"$2/never"'
+LEAVES=
+# An instant of life, then it goes on as another process.
+if [ "$1" = hop ]; then
+  sleep 0.02
+  [ -e "$FOLDER/landed" ] || { setsid sh "$0" "$TOKEN" "$FOLDER" hop & }
+  exit 0
+fi
+for TRICK in "$@"; do
+  case $TRICK in
+  stubborn) trap '' TERM HUP INT QUIT ;;
+  volume) yes "$TOKEN" | head -c 1000000000 & ;;
+  complaints) yes "$TOKEN" | head -c 1000000000 >&2 & ;;
+  away) (setsid sh -c "$WAIT" sh "$TOKEN" "$FOLDER" &) ;;
+  nohup) nohup sh -c "$WAIT" sh "$TOKEN" "$FOLDER" >/dev/null 2>&1 </dev/null & ;;
+  scrub) (setsid env -i "PATH=$PATH" sh -c "$WAIT" sh "$TOKEN" "$FOLDER" &) ;;
+  bare) env -i "PATH=$PATH" sh -c "$WAIT" sh "$TOKEN" "$FOLDER" & ;;
+  bomb) for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do sh -c 'sh -c "$3" sh "$1" "$2" & '"$WAIT" sh "$TOKEN" "$FOLDER" "$WAIT" & done ;;
+  comets) for _ in 1 2 3; do sh "$0" "$TOKEN" "$FOLDER" hop & done ;;
+  frozen) sh -c 'kill -STOP $$; read _ <"$2/never"' sh "$TOKEN" "$FOLDER" & ;;
+  silent) exec >&- 2>&- ;;
+  leaves) LEAVES=yes ;;
+  esac
+done
+: >"$FOLDER/away"
+[ -n "$LEAVES" ] || read _ <"$FOLDER/never"

@@ -1,0 +1,198 @@
+/** docs/reliability.md: every figure on it comes from faults/totals.json, the words from the tables beside this file. */
+import { table } from '../../scripts/docs/markdown.ts'
+import { faultsOf } from '../totals.ts'
+import type { CampaignTotal, Total, Totals } from '../totals.ts'
+import { recoveredWithin } from './charts.ts'
+import type { Plot } from './charts.ts'
+import { DESCRIBED, HARMS } from './described.ts'
+import type { Described, Goal, Harm } from './described.ts'
+import { FOUND } from './found.ts'
+import { OTHERS } from './others.ts'
+
+const HEAD = `# Reliability
+
+<!-- Written by \`npm run faults:page\` from faults/totals.json. -->
+
+What went wrong on purpose, how often, and what came of it. Twelve methods look for faults, from simulated worlds to real processes under kill -9; effects are counted by a ledger
+outside of the product that shares no code with it. Every figure here is the sum of campaigns that are listed below with their seeds and commits; no figure was typed.`
+
+const OWN = `\`\`\`sh
+npm run faults                                            # a minute of each method
+npm run faults -- --method kill --minutes 80              # a deep run of one
+npm run faults -- --method simulation --seed 4711 --cases 1   # one case again
+npm run faults:page                                       # this page, from what has come together
+\`\`\`
+
+A campaign goes on with the seed at which the last one ended, and adds what it saw to \`faults/totals.json\`; a failure is printed with its seed and the shortest way to it. With a seed a case is
+repeated, and nothing is added. A short, fixed set of every method is part of \`npm test\`. How far a case is determined by its seed depends on what is real in it: a simulated world is the same to
+the last statement, with real processes the seed draws the scenario, the fault and its place, and the kernel does the rest.`
+
+const number = (value: number) => Math.floor(value).toLocaleString('en-US')
+const sumOf = (totals: readonly Total[], of: (total: Total) => number) =>
+  totals.reduce((sum, total) => sum + of(total), 0)
+
+export function writePage(totals: Totals, plotsOf: (described: Described, total: Total) => readonly Plot[]): string {
+  const parts = [
+    HEAD,
+    summary(totals),
+    table(['what would be wrong', 'looked for by', 'cases', 'found'], harmRows(totals)),
+    failures(totals),
+    '## The methods, and how far they are',
+    'A deep run is what one method should reach in up to 80 minutes on two cores; what is counted here is all campaigns together.',
+    table(
+      ['method', 'cases', 'faults', 'failures', 'recovered: half, 99 of 100', 'a deep run', 'reached'],
+      methodRows(totals),
+    ),
+    ...DESCRIBED.flatMap((described) => section(described, totals[described.name], plotsOf)),
+    '## What was found',
+    'Faults of the product that these campaigns brought to light. Each is mended in its mechanism, and has a test that fails without it.',
+    table(
+      ['by', 'what happened', 'what happens now'],
+      FOUND.map(({ method, what, now }) => [method, what, now]),
+    ),
+    '## Run it yourself',
+    OWN,
+    '## What others publish',
+    'From their own pages and from analyses of them, as of November 2026. Databases and queues are here because their methods are the models for ours.',
+    table(
+      ['who', 'how', 'figures', 'source'],
+      OTHERS.map(({ what, how, figures, source: [words, url] }) => [what, how, figures, `[${words}](${url})`]),
+    ),
+    'Corrections are welcome.',
+  ]
+  return `${parts.join('\n\n')}\n`
+}
+
+function summary(totals: Totals): string {
+  const seen = Object.values(totals)
+  if (seen.length === 0) return 'No campaign has been run yet.'
+  const runs = `${number(sumOf(seen, (total) => total.runs))} runs`
+  const effects = `${number(sumOf(seen, (total) => total.effects))} effects`
+  const faults = number(sumOf(seen, faultsOf))
+  const failed = sumOf(seen, (total) => total.failures)
+  const hours = (sumOf(seen, (total) => total.seconds) / 3_600).toFixed(1)
+  return `**${faults} faults** in ${number(sumOf(seen, (total) => total.cases))} cases, with ${runs} and ${effects}, in ${hours} hours: **${failed === 0 ? 'no failure' : `${number(failed)} failing cases`}**.`
+}
+
+const names = (methods: readonly Described[]) => methods.map(({ name }) => name).join(', ')
+
+const ran = ({ name }: Described, totals: Totals) => (totals[name]?.cases ?? 0) > 0
+
+function harmRows(totals: Totals): string[][] {
+  return (Object.keys(HARMS) as Harm[]).map((harm) => {
+    const methods = DESCRIBED.filter((described) => described.sees.includes(harm) && ran(described, totals))
+    const seen = methods.map(({ name }) => totals[name]!)
+    const missing = DESCRIBED.filter((described) => described.sees.includes(harm) && !ran(described, totals))
+    const by = [names(methods), ...(missing.length === 0 ? [] : [`not yet by ${names(missing)}`])].filter(
+      (words) => words !== '',
+    )
+    return [HARMS[harm], by.join('; '), number(sumOf(seen, (total) => total.cases)), verdict(seen)]
+  })
+}
+
+/** Which harm a failing case was is in its words, not in the counter: so all of them count here. */
+function verdict(seen: readonly Total[]): string {
+  const failed = sumOf(seen, (total) => total.failures)
+  if (seen.length === 0) return 'not looked for yet'
+  return failed === 0 ? '**0**' : `at most ${number(failed)}, see the failures below`
+}
+
+function failures(totals: Totals): string {
+  const lines = DESCRIBED.flatMap(({ name }) => {
+    const total = totals[name]
+    if (total === undefined || total.failures === 0) return []
+    const failing = total.campaigns.filter((campaign) => campaign.failures > 0)
+    const words = failing.map((campaign) => `${number(campaign.failures)} ${inWords(campaign)}`)
+    return [`- **${name}**: ${number(total.failures)} failing cases: ${words.join('; ')}. ${since(total)}`]
+  })
+  return lines.length === 0
+    ? 'No campaign that is counted here has a failure.'
+    : `Failures, with the seeds among which they are:\n\n${lines.join('\n')}`
+}
+
+const inWords = ({ at, commit, first, last }: CampaignTotal) =>
+  `in the campaign of ${at.replace('T', ' ')} (commit ${commit}, seeds ${first} to ${last})`
+
+function since({ campaigns }: Total): string {
+  const after = campaigns.slice(campaigns.findLastIndex((campaign) => campaign.failures > 0) + 1)
+  if (after.length === 0) return '**Nothing was run since.**'
+  return `Since then ${number(after.reduce((sum, { cases }) => sum + cases, 0))} cases without one.`
+}
+
+function methodRows(totals: Totals): string[][] {
+  return DESCRIBED.map((described) => {
+    const total = totals[described.name]
+    const deep =
+      described.goals.length === 0
+        ? 'all cases of its table'
+        : described.goals.map(({ what, goal }) => `${number(goal)} ${what}`).join(', ')
+    if (total === undefined || total.cases === 0) return [described.name, 'not run yet', '', '', '', deep, '']
+    const times = [recoveredWithin(total, 0.5), recoveredWithin(total, 0.99)]
+    const recovered = times[0] === undefined ? '' : times.join(', ')
+    return [
+      described.name,
+      number(total.cases),
+      number(faultsOf(total)),
+      number(total.failures),
+      recovered,
+      deep,
+      reached(described.goals, total),
+    ]
+  })
+}
+
+function reached(goals: readonly Goal[], total: Total): string {
+  if (goals.length === 0) return `${number(total.cases)} cases`
+  return goals.map((goal) => `${number(goal.seen(total))} (${percent(goal.seen(total) / goal.goal)})`).join(', ')
+}
+
+/** Never rounded up to what was not reached. */
+const percent = (share: number) => `${share >= 1 ? number(share * 100) : (Math.floor(share * 1_000) / 10).toString()}%`
+
+function section(
+  described: Described,
+  total: Total | undefined,
+  plotsOf: (described: Described, total: Total) => readonly Plot[],
+): string[] {
+  const { heading, name, real, wrong } = described
+  const words = `**What is real:** ${real}\n\n**What goes wrong:** ${wrong}`
+  if (total === undefined || total.cases === 0)
+    return [`### ${heading}`, words, `Not run yet: \`npm run faults -- --method ${name}\`.`]
+  const plots = plotsOf(described, total)
+  return [
+    `### ${heading}`,
+    words,
+    figures(total),
+    ...(plots.length === 0
+      ? []
+      : [plots.map(({ file, title }) => `![${title}](reliability/${file}.svg)`).join('\n\n')]),
+    table(['campaign', 'commit', 'seeds', 'cases', 'faults', 'failures', 'seconds'], total.campaigns.map(campaignRow)),
+  ]
+}
+
+function figures(total: Total): string {
+  const kinds = Object.entries(total.faults).toSorted(([, one], [, other]) => other - one)
+  const recovered = recoveredWithin(total, 0.99)
+  const peaks = Object.entries(total.peaks).map(([name, value]) => `at most ${value.toLocaleString('en-US')} ${name}`)
+  const lines = [
+    `${number(total.cases)} ${total.unit} with ${number(total.runs)} runs and ${number(total.effects)} effects; ${number(faultsOf(total))} faults; ${total.failures === 0 ? 'no failure' : `**${number(total.failures)} failures**`}.`,
+    ...(kinds.length === 0
+      ? []
+      : [`Faults by kind: ${kinds.map(([kind, times]) => `${number(times)} × ${kind}`).join(', ')}.`]),
+    ...(recovered === undefined
+      ? []
+      : [`Recovered: half of the cases ${recoveredWithin(total, 0.5)}, 99 of 100 ${recovered}.`]),
+    ...(peaks.length === 0 ? [] : [`Peaks: ${peaks.join(', ')}.`]),
+  ]
+  return lines.join(' ')
+}
+
+const campaignRow = ({ at, commit, first, last, cases, faults, failures: failed, seconds }: CampaignTotal) => [
+  at.replace('T', ' '),
+  commit,
+  `${first} to ${last}`,
+  number(cases),
+  number(faults),
+  number(failed),
+  number(seconds),
+]

@@ -1,0 +1,41 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { availableParallelism } from 'node:os'
+import { createInterface } from 'node:readline'
+
+import type { Campaign, Outcome } from './method.ts'
+
+/** Cases in as many processes as there are cores: each is `node SCRIPT FIRST EVERY MOST`, and prints an outcome a line. */
+export async function inProcesses(campaign: Campaign, script: string): Promise<void> {
+  const jobs = Math.min(availableParallelism(), campaign.most)
+  await Promise.all(Array.from({ length: jobs }, (_, job) => oneProcess(campaign, script, job, jobs)))
+}
+
+async function oneProcess({ first, most, isOver, tell }: Campaign, script: string, job: number, jobs: number) {
+  const share = Math.ceil((most - job) / jobs)
+  const args = [script, String(first + job), String(jobs), String(share)]
+  const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+  const exited = once(child, 'exit')
+  let told = 0
+  for await (const line of createInterface({ input: child.stdout })) {
+    tell(JSON.parse(line) as Outcome)
+    told += 1
+    if (isOver()) child.stdin.end()
+  }
+  await exited
+  if (told < share && !isOver()) throw new Error(`a process ended after ${told} of ${share} cases`)
+}
+
+/** The other side: case after case, until nobody wants more. */
+export async function playUntilToldToStop(play: (seed: number) => Promise<Omit<Outcome, 'seed'>>): Promise<void> {
+  const [first = 1, every = 1, most = 1] = process.argv.slice(2).map(Number)
+  const enough = new AbortController()
+  process.stdin.on('end', () => enough.abort()).resume()
+  for (let each = 0; each < most && !enough.signal.aborted; each += 1) {
+    const seed = first + each * every
+    process.stdout.write(`${JSON.stringify({ seed, ...(await play(seed)) })}\n`)
+    // What is said on standard input is heard between two cases.
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  process.exit(0)
+}

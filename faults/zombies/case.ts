@@ -1,0 +1,230 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+
+import { systemClock } from '../../src/base/clock.ts'
+import { systemRandomness as random } from '../../src/base/ids.ts'
+import { openStore } from '../../src/store/open.ts'
+import type { Store } from '../../src/store/store.ts'
+import type { Outcome } from '../method.ts'
+import { allRuns, isAtRest, verdictOn } from './check.ts'
+import type { Excuses } from './check.ts'
+import type { Databases, Place } from './databases.ts'
+import type { Begin, WrongClock } from './host.ts'
+import type { Host, Hosts } from './hosts.ts'
+import { linesOf } from './ledger.ts'
+import { askFor, decide, nothing } from './people.ts'
+import { planOf } from './plan.ts'
+import type { Plan } from './plan.ts'
+
+const RIGHT: WrongClock = { offsetMs: 0, drift: 0 }
+/** After the last fault: what has not come to its end by then never does. */
+const REST_MS = 90_000
+const LOOK_MS = 40
+
+interface Stopped {
+  readonly host: Host
+  readonly dies: boolean
+}
+
+/** One store, the workers on it, and what they leave behind. */
+class Scene {
+  readonly plan: Plan
+  readonly store: Store
+  readonly place: Place
+  readonly ledger: string
+  readonly promised = nothing()
+  readonly faults: Record<string, number> = {}
+  readonly problems: string[] = []
+  readonly hosts: Host[] = []
+  readonly stopped: Stopped[] = []
+  stoppedAt: number | undefined
+  /** From when on everything could go on: the end of the last lease, or, where somebody had to come back first, his return. */
+  freeAt = 0
+  restedAt: number | undefined
+
+  constructor(plan: Plan, store: Store, place: Place) {
+    this.plan = plan
+    this.store = store
+    this.place = place
+    this.ledger = join(place.folder, 'ledger.txt')
+  }
+
+  fault(kind: string): void {
+    this.faults[kind] = (this.faults[kind] ?? 0) + 1
+  }
+
+  begin(host: Host, index: number): void {
+    const { url, folder } = this.place
+    const zombie = this.plan.zombies[index]
+    const home = join(folder, `home-${index}`)
+    mkdirSync(home)
+    this.hosts.push(host)
+    const order: Begin = {
+      do: 'begin',
+      url,
+      home,
+      kind: zombie?.kind ?? 'daemon',
+      leaseMs: this.plan.leaseMs,
+      ledger: this.ledger,
+      clock: this.clockOf(index, 'from the beginning'),
+      ...(zombie === undefined ? {} : { boundary: zombie.boundary }),
+    }
+    host.begin(order)
+  }
+
+  clockOf(index: number, when: 'from the beginning' | 'while one is stopped'): WrongClock {
+    const fault = this.plan.clock
+    if (fault === undefined || (fault.when !== when && when === 'from the beginning')) return RIGHT
+    const isLast = index === this.plan.zombies.length
+    const isMeant = fault.whose === 'all' || (fault.whose === 'the first' ? index === 0 : isLast)
+    return isMeant ? fault.clock : RIGHT
+  }
+
+  /** Looks, with a person who decides what waits, until this is so or the time is over. */
+  async until(isSo: () => Promise<boolean> | boolean, ms: number): Promise<boolean> {
+    const deadline = performance.now() + ms
+    let decided = 0
+    for (;;) {
+      if (await isSo()) return true
+      if (performance.now() > deadline) return false
+      if (performance.now() > decided + 5 * LOOK_MS) {
+        await decide(this.store, this.ledger)
+        decided = performance.now()
+      }
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+    }
+  }
+}
+
+/** Plays one case. */
+export async function play(seed: number, databases: Databases, hosts: Hosts): Promise<Outcome> {
+  const drawn = planOf(seed, databases.engines)
+  const all = await Promise.all(Array.from({ length: drawn.zombies.length + 1 }, () => hosts.take()))
+  const plan = { ...drawn, leaseMs: hosts.leaseMs(drawn.leaseMs) }
+  const place = await databases.next(plan.engine)
+  const store = await openStore(place.url, { clock: systemClock, random })
+  const scene = new Scene(plan, store, place)
+  try {
+    await trouble(scene, all, hosts)
+    const before = plan.back === 'when all is done' ? await allRuns(store) : []
+    await comeBack(scene)
+    const recoveryMs = await rest(scene)
+    const now = new Map((await allRuns(store)).map((run) => [run.id, run]))
+    for (const run of before)
+      if (run.endedAt !== null && !isDeepStrictEqual(now.get(run.id), run))
+        scene.problems.push(`a run that had ended was changed by one that came back: ${run.id}`)
+    await endAll(scene)
+    scene.problems.push(...(await verdictOn(store, scene.ledger, scene.promised, excusesOf(scene))))
+    const [runs, effects] = [(await allRuns(store)).length, linesOf(scene.ledger).length]
+    const recovery = recoveryMs === undefined ? {} : { recoveryMs }
+    return { seed, faults: scene.faults, runs, effects, ...recovery, problems: told(scene) }
+  } catch (error) {
+    scene.problems.push(`broke off: ${String(error)}`)
+    return { seed, faults: scene.faults, runs: 0, effects: 0, problems: told(scene) }
+  } finally {
+    for (const host of all) await hosts.giveBack(host, scene.problems.length === 0)
+    await store.close()
+    await place.remove()
+  }
+}
+
+/** What explains that a run did not succeed. */
+function excusesOf({ plan: { engine, clock }, hosts }: Scene): Excuses {
+  return {
+    // By the only clock that there is, everything has taken more than a year: what has a limit has reached it.
+    late: engine === 'sqlite' && (clock?.clock.offsetMs ?? 0) > 86_400_000,
+    starved: hosts.some(({ said }) => said.some((line) => line.includes('could not be renewed in time'))),
+  }
+}
+
+/** With what it takes to understand a problem. */
+function told({ problems, plan, hosts }: Scene): string[] {
+  if (problems.length === 0) return []
+  const said = hosts.flatMap(({ pid, said, exit }) => [...said, `exit ${exit ?? 'no'}`].map((line) => `${pid} ${line}`))
+  return [...problems, JSON.stringify(plan), ...said.filter((line) => !/ (up|ready|ended)\b/.test(line))]
+}
+
+/** Until those that are to stop have stopped, each as it takes over from the one before, and the last one carries on. */
+async function trouble(scene: Scene, all: readonly Host[], hosts: Hosts): Promise<void> {
+  const { plan, store, ledger, promised } = scene
+  for (const work of plan.work) await askFor(store, work, ledger, promised)
+  const last = plan.zombies.length
+  if (plan.together) for (const [index, host] of all.entries()) scene.begin(host, index)
+  for (const [index, host] of all.entries()) {
+    if (!plan.together) scene.begin(host, index)
+    const began = performance.now()
+    if (index === last) break
+    const up = await host.hears('up', 'stopping', 'broken')
+    if (!plan.together && up?.startsWith('up') === true) hosts.hasStarted(performance.now() - began)
+    await stops(scene, host, index)
+  }
+  if (plan.clock !== undefined) setWrong(scene)
+  const { back, leaseMs } = plan
+  const taken = () => linesOf(ledger).length
+  const atFirst = taken()
+  const isTime = {
+    'when all is done': () => isAtRest(store),
+    'in the middle': async () => taken() > atFirst || (await isAtRest(store)),
+    'as soon as the lease is over': () => false,
+  }[back]
+  // What cannot go on without the one that is stopped waits for it; so it does come back.
+  const isRested = await scene.until(
+    isTime,
+    back === 'as soon as the lease is over' ? leaseMs * 1.2 : leaseMs * 4 + 1_500,
+  )
+  scene.freeAt = isRested ? (scene.stoppedAt ?? 0) + leaseMs : performance.now()
+  if (isRested && back === 'when all is done') scene.restedAt = performance.now()
+}
+
+/** Waits until it has stopped, or there is nothing more to come that could stop it. */
+async function stops(scene: Scene, host: Host, index: number): Promise<void> {
+  const { place, dies } = scene.plan.zombies[index]!
+  await scene.until(
+    async () => host.isStopped || host.exit !== undefined || (await isAtRest(scene.store)),
+    scene.plan.leaseMs * 3,
+  )
+  if (!host.isStopped) return
+  scene.stoppedAt = performance.now()
+  scene.stopped.push({ host, dies })
+  scene.fault(dies ? `stopped ${place}, and killed there` : `stopped ${place}`)
+}
+
+function setWrong(scene: Scene): void {
+  const { clock } = scene.plan
+  if (clock === undefined) return
+  scene.fault(clock.name)
+  if (clock.when === 'from the beginning') return
+  for (const [index, host] of scene.hosts.entries()) host.setClock(scene.clockOf(index, clock.when))
+}
+
+/** The dead go, the others go on; the clocks are right again. */
+async function comeBack(scene: Scene): Promise<void> {
+  if (scene.plan.clock !== undefined) for (const host of scene.hosts) host.setClock(RIGHT)
+  for (const { host, dies } of scene.stopped) if (dies) await host.kill()
+  for (const host of scene.hosts) host.goOn()
+  // Whoever comes back is a worker like any other.
+  await askFor(scene.store, 'clerk', scene.ledger, scene.promised)
+}
+
+/** How long it took until everything was at its end. */
+async function rest(scene: Scene): Promise<number | undefined> {
+  const isQuiet = await scene.until(() => isAtRest(scene.store), REST_MS)
+  if (!isQuiet) scene.problems.push(`${REST_MS / 1_000} s after the last fault there is still something to come`)
+  if (scene.stoppedAt === undefined) return undefined
+  return Math.max(0, Math.round((scene.restedAt ?? performance.now()) - scene.freeAt))
+}
+
+/** Each of them lets go of its store by itself. Killed may be one that was stopped in front of a write that was then done again. */
+async function endAll(scene: Scene): Promise<void> {
+  for (const host of scene.hosts) {
+    const handedOver = await host.end().catch((error: unknown) => void scene.problems.push(String(error)))
+    const broken = host.said.find((line) => line.startsWith('broken'))
+    if (broken !== undefined) scene.problems.push(`a worker broke: ${broken}`)
+    if (handedOver !== undefined && handedOver > 0)
+      scene.problems.push(`a worker held ${handedOver} runs that had ended`)
+    if (host.exit !== undefined && host.exit !== 'SIGKILL') scene.problems.push(`a worker ended by ${host.exit}`)
+    const wasKilled = scene.stopped.some((stopped) => stopped.host === host && stopped.dies)
+    if (host.exit === 'SIGKILL' && !wasKilled) scene.fault('zombie ended by its taker')
+  }
+}

@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest'
+
+import { startAction } from '../../src/actions/perform.ts'
+import { HoldfastError } from '../../src/base/errors.ts'
+import { versionOf } from '../../src/loop/version.ts'
+import { recordTurn } from '../../src/runs/turn.ts'
+import type { Store } from '../../src/store/store.ts'
+import { refOf } from '../../src/workers/execute.ts'
+import { engines } from '../support/engines.ts'
+import { assertInvariants } from '../support/invariants.ts'
+import { Stage } from '../support/stage.ts'
+
+describe.each(engines)('a loop that was taken over, on $name', (engine) => {
+  const open = async () => new Stage(await (await engine.database()).open())
+
+  test('a reply of which nobody knows whether it is stored is not stored again: whoever goes on looks [inbox/effect-once]', async () => {
+    const { store } = await open()
+    let isLost = true
+    const apply: Store['apply'] = async (change, ...args) => {
+      const answer = await store.apply(change, ...args)
+      if ((change as unknown) !== recordTurn || !isLost) return answer
+      isLost = false
+      throw new HoldfastError('store/unknown-commit', 'nobody knows')
+    }
+    const stage = new Stage(Object.assign(Object.create(store) as Store, { apply, read: store.read.bind(store) }))
+    stage.replies = [{ calls: [['shout', { entry: 'a' }]] }, { text: 'done' }]
+    await stage.send('go')
+    const claim = await stage.claim()
+    await expect(stage.run(claim)).rejects.toMatchObject({ code: 'store/unknown-commit' })
+    await stage.run(await stage.takeOver(claim))
+    expect(stage.effects).toEqual(['a'])
+    expect(await stage.actions(claim)).toHaveLength(1)
+    await assertInvariants(store)
+  })
+
+  test('a worker that was superseded before it acted on a reply leaves that to its taker [runs/fenced] [actions/once]', async () => {
+    const stage = await open()
+    stage.replies = [{ text: 'done' }]
+    await stage.send('go')
+    const claim = await stage.claim()
+    await stage.propose(claim, 'a')
+    const taken = await stage.takeOver(claim)
+    expect(await stage.run(claim)).toEqual({ kind: 'stopped', why: 'superseded' })
+    expect(stage.effects).toEqual([])
+    expect(await stage.actions(claim)).toMatchObject([{ state: 'approved', tries: 0 }])
+    await stage.run(taken)
+    expect(stage.effects).toEqual(['a'])
+    await assertInvariants(stage.store)
+  })
+
+  test('a worker that was superseded does not try again what it had begun: its taker does [runs/fenced] [actions/once]', async () => {
+    const stage = await open()
+    stage.replies = [{ text: 'done' }]
+    stage.recover = () => Promise.resolve({ kind: 'never-started' })
+    await stage.send('go')
+    const claim = await stage.claim()
+    const id = await stage.propose(claim, 'a')
+    const now = { agent: 'clerk', policy: stage.policy, version: versionOf(stage.tool('append')) }
+    await stage.store.apply(startAction, refOf(claim), id, now)
+    const taken = await stage.takeOver(claim)
+    expect(await stage.run(claim)).toEqual({ kind: 'stopped', why: 'superseded' })
+    expect(stage.effects).toEqual([])
+    await stage.run(taken)
+    expect(stage.effects).toEqual(['a'])
+    expect(await stage.actions(claim)).toMatchObject([{ state: 'done', tries: 2 }])
+  })
+})
