@@ -12,7 +12,7 @@ import { homePaths, readWindowUrl } from './home.ts'
 import type { AgentPorts } from './open-agents.ts'
 import { openOwnAgent } from './own-agent.ts'
 import { tracedAgents } from './traced-agents.ts'
-import { registerThisProcess } from './worker.ts'
+import { registerThisProcess } from './register.ts'
 import type { Worker, WorkerOptions } from './worker.ts'
 
 export interface CrewOptions {

@@ -1,12 +1,12 @@
 import { expireApprovals } from '../actions/decide.ts'
 import { sleep } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
-import { HoldfastError, describeError } from '../base/errors.ts'
-import { newAttemptId, newRunId, newWorkerId } from '../base/ids.ts'
+import { describeError } from '../base/errors.ts'
+import { newAttemptId, newRunId } from '../base/ids.ts'
 import type { AttemptId, Randomness, RunId, ThreadId, WorkerId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { harmlessVariables } from '../base/variables.ts'
-import { judgeProcess, processIdentity, thisPlace } from '../processes/identity.ts'
+import { thisPlace } from '../processes/identity.ts'
 import { cancelledAttempts, takeoversOf } from '../runs/attempt.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
 import { CALL_QUEUED, refOfCall } from '../runs/call.ts'
@@ -18,8 +18,8 @@ import type { Claim } from '../runs/claim.ts'
 import { resumeDue } from '../runs/park.ts'
 import { expireQueued, handOverRun } from '../runs/recover.ts'
 import { wakeThread } from '../runs/send.ts'
-import { registerWorker, stopWorker } from '../runs/worker.ts'
-import type { NewWorker, WorkerKind } from '../runs/worker.ts'
+import { stopWorker } from '../runs/worker.ts'
+import type { WorkerKind } from '../runs/worker.ts'
 import { forgetOccurrences } from '../schedule/retention.ts'
 import type { Store } from '../store/store.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
@@ -449,31 +449,3 @@ const CALLS = [CALL_QUEUED, 'run.resumed', 'run.requeued']
 const RUNS = ['run.queued', 'run.resumed', 'run.requeued', 'run.finished', 'run.parked', 'breaker.reset']
 const isAbout = (topics: ReadonlySet<string> | undefined, wanted: readonly string[]) =>
   topics === undefined || wanted.some((topic) => topics.has(topic))
-
-/** Registers this process as a worker. A second daemon of the same home folder is refused while the first lives. */
-export async function registerThisProcess(options: WorkerOptions): Promise<Worker> {
-  const { store, random, kind, home } = options
-  const identity = processIdentity()
-  if (identity === undefined)
-    throw new HoldfastError('processes/no-identity', 'this process cannot be identified', {
-      remedy: 'check that /proc is mounted and that the process has file handles left (ulimit -n)',
-    })
-  const agents = [...(options.agents?.keys() ?? [])]
-  const worker: NewWorker = { id: newWorkerId(random), kind, home, identity, agents }
-  let registered = await store.apply(registerWorker, worker)
-  if (registered.kind === 'occupied' && judgeProcess(registered.by.identity) === 'dead') {
-    registered = await store.apply(registerWorker, worker, registered.by.id)
-  }
-  if (registered.kind === 'occupied') {
-    throw new HoldfastError(
-      'daemon/already-running',
-      `a daemon with process number ${registered.by.identity.pid} serves ${home}`,
-      {
-        remedy: 'stop it first, or give this one a home folder of its own (HOLDFAST_HOME)',
-      },
-    )
-  }
-  const made = new Worker(worker.id, options)
-  if (options.wakes !== undefined || options.notifies !== undefined) await made.watch()
-  return made
-}

@@ -13,7 +13,7 @@ import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 import { McpServers } from '../../src/tools/mcp/servers.ts'
 import type { LiveEvent } from '../../src/workers/execute-agent.ts'
 import { openAgents } from '../../src/workers/open-agents.ts'
-import { registerThisProcess } from '../../src/workers/worker.ts'
+import { registerThisProcess } from '../../src/workers/register.ts'
 import { supervisorsOf } from '../support/processes.ts'
 
 const [, , path = '', home = '', configPath = '', nth = '0', afterMs] = process.argv

@@ -13,7 +13,7 @@ import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 import { sweepableOn } from '../../src/workspace/settle.ts'
 import { countWorkspaces } from '../../src/workspace/workspace.ts'
 import { tendRegularly } from '../../src/workers/tend.ts'
-import { registerThisProcess } from '../../src/workers/worker.ts'
+import { registerThisProcess } from '../../src/workers/register.ts'
 
 const [, , url = '', home = '', at = '-', nth = '1', how = 'kill', leaseMs = '15000'] = process.argv
 let met = 0

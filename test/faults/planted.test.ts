@@ -61,7 +61,7 @@ describe('bugs that are planted', () => {
     const unfit = { ...real, path: join(folder, 'unfit.patch') }
     writeFileSync(unfit.path, real.text.replace(/^-.+passedOver/m, '-  nowhere'))
     const [caught, missed, stale] = await judged([real, unnoticed, unfit])
-    expect(caught).toMatchObject({ seed: 1, faults: { [real.name]: 1 }, problems: [] })
+    expect(caught).toMatchObject({ seed: 1, faults: { 'missed-without-a-line': 1 }, problems: [] })
     expect(missed?.problems).toEqual([expect.stringContaining('not caught by src/base/ids.test.ts')])
     expect(stale?.problems).toEqual([expect.stringContaining('does not fit the sources any more')])
   })

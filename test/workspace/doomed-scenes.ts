@@ -8,7 +8,7 @@ import { systemClock as clock } from '../../src/base/clock.ts'
 import { systemRandomness as random } from '../../src/base/ids.ts'
 import { openPostgresStore } from '../../src/store/postgres/store.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
-import { registerThisProcess } from '../../src/workers/worker.ts'
+import { registerThisProcess } from '../../src/workers/register.ts'
 
 export interface DoomedScene {
   readonly url: string
