@@ -14,6 +14,8 @@ import { METHODS } from './methods.ts'
 import { add, emptyTotal, faultsOf, readTotals, writeTotals } from './totals.ts'
 import type { Total } from './totals.ts'
 
+/** Enough to begin with. */
+const MOST_NAMED = 20
 const TOTALS = new URL('totals.json', import.meta.url).pathname
 
 const { values } = parseArgs({
@@ -59,14 +61,20 @@ async function campaign(method: Method): Promise<number> {
   })
   seen.seconds = (performance.now() - began) / 1_000
   console.log(inWords(seen))
-  if (!repeats) await keep(method, first, seen, outcomes)
+  if (!repeats) await keep(method, first, seen, outcomes, failed)
   if (failed[0] !== undefined && method.shrink !== undefined)
     console.log(`shortest way to it, of seed ${failed[0]}:\n${await method.shrink(failed[0])}`)
   return seen.failures
 }
 
 /** Read again, since another campaign may have ended meanwhile. */
-async function keep(method: Method, first: number, seen: Total, outcomes: readonly Outcome[]): Promise<void> {
+async function keep(
+  method: Method,
+  first: number,
+  seen: Total,
+  outcomes: readonly Outcome[],
+  failed: readonly number[],
+): Promise<void> {
   const totals = readTotals(TOTALS)
   const total = (totals[method.name] ??= emptyTotal(method.title, method.cases))
   Object.assign(total, { title: method.title, unit: method.cases })
@@ -80,6 +88,7 @@ async function keep(method: Method, first: number, seen: Total, outcomes: readon
     cases: seen.cases,
     faults: faultsOf(seen),
     failures: seen.failures,
+    failed: failed.slice(0, MOST_NAMED),
     seconds: Math.round(seen.seconds),
   })
   await writeTotals(TOTALS, totals)

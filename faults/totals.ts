@@ -30,6 +30,8 @@ export interface CampaignTotal {
   cases: number
   faults: number
   failures: number
+  /** The seeds of the first of them. */
+  failed: number[]
   seconds: number
 }
 

@@ -1,25 +1,31 @@
 const A_JOB =
   'A job is a run: its row, an attempt with its fence and lease, and three events (queued, started, finished). The job of the peers is one row.'
 
+const A_DRAIN = `${A_JOB} Its statements alone, 64 jobs in each, on a file in memory: claim 7.0 µs, attempt 6.8, its end 2.9, the end of the run 5.7, two events 3.9, the commit 4.2: 30 µs of processor time a job, as long as the best peer takes for all of its own. What each keeps: the row of a run is written twice, and is in 5 indexes; that of an attempt in 6. Of the indexes by which people look at runs (by state, by agent) each is 2.5 µs.`
+
+const A_DRAIN_ON_POSTGRES = `${A_JOB} The server's time a job, 64 in each statement: claim 22 µs, attempt 19, its end 10, the end of the run 19, two events 9: 80 µs and 3.5 kB of its log, in three round trips for 64 jobs. A changed row is a new entry in each index of its table; without those by which people look at runs (by state, by agent) it would be 71 µs. The best peer takes 29 µs for all of its own.`
+
 /**
  * What stands in the way where a target is missed, by `workload, engine, what`: shown only where the figures say that it is missed.
  * A remark is a measurement, not an excuse: it names the cost and where it was seen.
  */
 export const REMARKS: Readonly<Record<string, string>> = {
   'W1, SQLite, steps/s, 64 callers':
-    'The raw row is one insert. A step is the outcome of the last one, the intent of the next, an event, and the check of its claim by fence, each in the same commit; the statements are joined over all callers, and what is left is the work of the rows themselves.',
+    'The raw row is one insert. A step is the outcome of the last one, the intent of the next, an event, and the check of its claim by fence, each in the same commit; the statements are joined over all callers. Of 22 µs of processor time a step these statements are 7 (the intent 2.1, the outcome 2.4, the event 1.3, the commit 1.2; the raw row is 2.7 with its commit), collecting garbage 3, and the rest is a function that waits, is woken and goes on: promises, generators, the event, its text looked through for secrets.',
   'W1, PostgreSQL, steps/s, 64 callers':
-    'As on SQLite: three rows and a check instead of one insert, and the lock under which events get their numbers in the order of the commits.',
+    'As on SQLite: three rows and a check instead of one insert, and the lock under which events get their numbers in the order of the commits. The server takes 18 µs a step in one statement for 64 of them; looking for the run of each by a foreign key was 6 more.',
   'W1, PostgreSQL, a step, 1 caller':
     'Nobody shares the commit of a single caller: one round trip, with the lock that orders the events and the number of the batch in the same transaction.',
+  'W2, PostgreSQL, submit to result, p50':
+    'Three commits, one after the other, each synced: the call with its claim, the intent of its step, the outcome with the end. The first takes two round trips, since the number of the run is needed before its step begins; the peer deletes one row.',
   'W3, SQLite, enqueue, one a call': A_JOB,
   'W3, SQLite, enqueue, in bulk': A_JOB,
-  'W3, SQLite, drain': A_JOB,
+  'W3, SQLite, drain': A_DRAIN,
   'W3, PostgreSQL, enqueue, one a call': A_JOB,
   'W3, PostgreSQL, enqueue, in bulk': A_JOB,
-  'W3, PostgreSQL, drain': A_JOB,
+  'W3, PostgreSQL, drain': A_DRAIN_ON_POSTGRES,
   'W4, SQLite, processor time, worker and server':
     'Each firing is a line in the ledger, a run that is claimed, carried out and ended, and an event for each of them; a peer with less keeps one row a job.',
   'W6, SQLite, cold start against node -e 0':
-    'What is left above Node is loading our own code and opening the database; the file of the hook, which does not open it, is within 1.6 times.',
+    'Of 15 ms of processor time above Node 8 are loading our own code (120 kB in three files, of which compiling is 3), 2 are SQLite, and 5 are opening: settings, secrets, the list of migrations. The file of the hook, which does not open it, is within 1.6 times.',
 }

@@ -38,10 +38,10 @@ async function onSqlite(rounds: number, { folder }: Place): Promise<Row[]> {
   ])
   return [
     cost('SQLite, the store alone, 1 caller, transition', one['bare-1'], one['raw-1'], 1.3),
-    cost('SQLite, 1 caller, transition', one['store-1'], one['raw-1'], 1.4),
+    cost('SQLite, 1 caller, transition', one['store-1'], one['raw-1'], 1.3),
     cost('SQLite, 1 caller, single statement', one['store-1-single'], one['raw-1']),
     beside('SQLite, the store alone, 64 callers', 'rows/s', many['bare-64']!, many['raw-64']!, { least: 0.7 }),
-    beside('SQLite, 64 callers, transition', 'rows/s', many['store-64']!, many['raw-64']!, { least: 0.55 }),
+    beside('SQLite, 64 callers, transition', 'rows/s', many['store-64']!, many['raw-64']!, { least: 0.7 }),
     beside('SQLite, 64 callers, single statement', 'rows/s', many['store-64-single']!, many['raw-64']!),
   ]
 }

@@ -5,7 +5,8 @@ import { CommanderError } from 'commander'
 import type { Command } from 'commander'
 
 import { HoldfastError } from '../../src/base/errors.ts'
-import { main, makeProgram } from '../../src/cli/main.ts'
+import { makeProgram } from '../../src/cli/main.ts'
+import { typed } from '../../test/server/in-process.ts'
 import type { Dice } from '../simulation/seeded.ts'
 import { polluted } from './config.ts'
 import { bentText, oddText } from './odd.ts'
@@ -61,13 +62,14 @@ class Arguments implements OpenSurface {
     writeFileSync(join(folder, 'clerk.json'), JSON.stringify({ replies: [{ text: 'Done.' }] }))
     const config = { agents: { clerk: { model: 'scripted:./clerk.json', system: 'You keep it.' } } }
     writeFileSync(join(folder, 'config.json'), JSON.stringify(config))
-    const made = await carriedOut(['send', '--agent', 'clerk', 'hello', '--json'], surface.#environment())
+    const made = await surface.#type(['send', '--agent', 'clerk', 'hello', '--json'])
     if (made.code !== 0) throw new Error(`there is nothing to work on: ${made.stderr}`)
     return surface
   }
 
-  #environment() {
-    return { HOME: join(this.#folder, 'user'), HOLDFAST_HOME: this.#home, PATH: process.env['PATH'] ?? '' }
+  #type(line: readonly string[]) {
+    const env = { HOME: join(this.#folder, 'user'), HOLDFAST_HOME: this.#home }
+    return typed(['--config', 'config.json', ...line], env)
   }
 
   /** The first word says how far it goes. */
@@ -105,9 +107,9 @@ class Arguments implements OpenSurface {
     if (NOT_CARRIED_OUT.test(line.join(' ')) || line.includes('--wait') || line.includes('--follow')) return []
     const database = join(this.#home, 'holdfast.db')
     const before = stateOf(database, SEEN)
-    const { code, stderr } = await carriedOut(line, this.#environment())
+    const { code, stderr } = await this.#type(line)
     const shown = `"${line.join(' ').slice(0, 200)}" ended with ${code}`
-    if (!CODES.includes(code)) return [`${shown}, which the contract does not have`]
+    if (code === null || !CODES.includes(code)) return [`${shown}, which the contract does not have`]
     if (showsStack(stderr) && !line.includes('--stack')) return [`${shown} and showed a stack: ${stderr.slice(0, 500)}`]
     if (code !== 0 && stderr.trim() === '') return [`${shown} without a word`]
     if (code === 1 && /^holdfast: (?!\w[\w-]*\/[\w-]+: )/m.test(stderr)) return [`${shown} without a code: ${stderr}`]
@@ -154,33 +156,6 @@ function parsedOnly(program: Command): Command {
   }
   silence(program)
   return program
-}
-
-/** As it is typed, in this process: a hundred of them would be a hundred starts. */
-async function carriedOut(line: readonly string[], env: Readonly<Record<string, string>>) {
-  const [outer, said] = [process.env, { stdout: '', stderr: '' }]
-  const restore = [
-    divert(process.stdout, (text) => (said.stdout += text)),
-    divert(process.stderr, (text) => (said.stderr += text)),
-  ]
-  process.env = { ...env }
-  try {
-    return { code: await main(['--config', 'config.json', ...line]), ...said }
-  } finally {
-    process.env = outer
-    for (const undo of restore) undo()
-  }
-}
-
-/** What a stream is given goes to `take` until the returned function is called. */
-function divert(stream: NodeJS.WriteStream, take: (text: string) => void): () => void {
-  stream.write = (chunk: unknown, ...rest: unknown[]): boolean => {
-    take(String(chunk))
-    const done = rest.find((each) => typeof each === 'function') as (() => void) | undefined
-    done?.()
-    return true
-  }
-  return () => void Reflect.deleteProperty(stream, 'write')
 }
 
 export const commandLine: Surface = { name: 'arguments', open: (folder) => Arguments.open(folder) }

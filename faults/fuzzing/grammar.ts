@@ -38,19 +38,11 @@ export function fitting(dice: Dice, schema: Schema, words: readonly string[]): u
   const choices = schema.anyOf ?? schema.oneOf
   if (choices !== undefined) return fitting(dice, dice.pick(choices), words)
   if (schema.properties !== undefined) return fittingObject(dice, schema, words)
-  switch (schema.type) {
-    case 'array':
-      return [fitting(dice, schema.items ?? {}, words)]
-    case 'integer':
-    case 'number':
-      return Math.max(schema.minimum ?? 1, 1) + dice.below(10)
-    case 'boolean':
-      return dice.chance(0.5)
-    case 'object':
-      return {}
-    default:
-      return schema.format === 'date-time' ? '2030-01-01T00:00:00Z' : dice.pick(words)
-  }
+  if (schema.type === 'array') return [fitting(dice, schema.items ?? {}, words)]
+  if (schema.type === 'integer' || schema.type === 'number') return Math.max(schema.minimum ?? 1, 1) + dice.below(10)
+  if (schema.type === 'boolean') return dice.chance(0.5)
+  if (schema.type === 'object') return {}
+  return schema.format === 'date-time' ? '2030-01-01T00:00:00Z' : dice.pick(words)
 }
 
 function fittingObject(dice: Dice, { properties = {}, required = [] }: Schema, words: readonly string[]): unknown {

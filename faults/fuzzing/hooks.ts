@@ -17,10 +17,26 @@ import { showsStack } from './surface.ts'
 import type { Input, OpenSurface, Surface } from './surface.ts'
 
 const CLIENTS = ['claude', 'codex', 'gemini'] as const
+/** Of all three clients, and one that is none. */
 const EVENTS = [
-  ...['SessionStart', 'UserPromptSubmit', 'PreToolUse', 'PostToolUse', 'PermissionRequest', 'Stop', 'SubagentStop'],
-  ...['StopFailure', 'Notification', 'SessionEnd', 'PreCompact', 'agent-turn-complete', 'BeforeAgent', 'AfterAgent'],
-  ...['BeforeTool', 'AfterTool', 'BeforeModel'],
+  'SessionStart',
+  'UserPromptSubmit',
+  'PreToolUse',
+  'PostToolUse',
+  'PermissionRequest',
+  'Stop',
+  'SubagentStop',
+  'StopFailure',
+  'Notification',
+  'SessionEnd',
+  'PreCompact',
+  'agent-turn-complete',
+  'BeforeAgent',
+  'AfterAgent',
+  'BeforeTool',
+  'AfterTool',
+  'BeforeModel',
+  'toString',
 ]
 const SCRIPT = new URL('../../bin/hook.cjs', import.meta.url).pathname
 /** A store that has grown is slower to check. */

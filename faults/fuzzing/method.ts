@@ -1,6 +1,8 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
 
 import type { Campaign, Method, Outcome } from '../method.ts'
 import { BATCH, Batches } from './batch.ts'
@@ -48,7 +50,8 @@ async function oneProcess(
   tell: Campaign['tell'],
 ): Promise<number> {
   const script = new URL('worker.ts', import.meta.url).pathname
-  const child = fork(script, [first, step, count, memoryPlace()].map(String), {
+  const place = mkdtempSync(join(memoryPlace(), 'holdfast-fuzzing-'))
+  const child = fork(script, [first, step, count, place].map(String), {
     execArgv: [`--max-old-space-size=${MOST_MIB}`],
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
@@ -67,6 +70,7 @@ async function oneProcess(
   })
   const [code, signal] = (await once(child, 'exit')) as [number | null, string | null]
   watch.end()
+  rmSync(place, { recursive: true, force: true })
   if (begun !== undefined) {
     seen += 1
     tell(

@@ -193,7 +193,7 @@ async function fromStream(value: unknown): Promise<Answer> {
   const parts = (Array.isArray(value) ? value : [value]) as SdkPart[]
   const sdk: SdkModel = {
     specificationVersion: 'v4',
-    doStream: () => Promise.resolve({ stream: ReadableStream.from(parts) as unknown as ReadableStream<SdkPart> }),
+    doStream: () => Promise.resolve({ stream: ReadableStream.from(parts) }),
   }
   const model = aiSdkModel(sdk, { id: 'fuzzed', quota: 'fuzzed', clock: systemClock })
   return judged(() => model.generate(REQUEST, { signal: AbortSignal.timeout(10_000) }))

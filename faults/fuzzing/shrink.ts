@@ -36,22 +36,39 @@ const inWords = (seed: number, place: number, input: Input, problems: readonly s
 
 /** Whole pieces first, then ever smaller parts of each. */
 async function least(alone: Alone, whole: Input): Promise<Input> {
-  let [input, tries] = [whole, 0]
-  const isStill = async (smaller: Input) => {
-    if (++tries > TRIES || (await alone(smaller)).length === 0) return false
-    input = smaller
+  const cutting = new Cutting(alone, whole)
+  for (let place = whole.length - 1; place >= 0; place--) await cutting.isStill(cutting.input.toSpliced(place, 1))
+  for (let place = 0; place < cutting.input.length; place++) {
+    for (const size of sizesOf(cutting.input[place]!)) await withoutParts(cutting, place, size)
+  }
+  return cutting.input
+}
+
+/** The least that was found so far. */
+class Cutting {
+  readonly #alone: Alone
+  input: Input
+  tries = 0
+
+  constructor(alone: Alone, whole: Input) {
+    this.#alone = alone
+    this.input = whole
+  }
+
+  async isStill(smaller: Input): Promise<boolean> {
+    this.tries += 1
+    if (this.tries > TRIES || (await this.#alone(smaller)).length === 0) return false
+    this.input = smaller
     return true
   }
-  for (let place = input.length - 1; place >= 0; place--) await isStill(input.toSpliced(place, 1))
-  for (let place = 0; place < input.length; place++) {
-    for (const size of sizesOf(input[place]!)) {
-      for (let from = 0; from < input[place]!.length && tries < TRIES;) {
-        const text = input[place]!
-        if (!(await isStill(input.with(place, text.slice(0, from) + text.slice(from + size))))) from += size
-      }
-    }
+}
+
+async function withoutParts(cutting: Cutting, place: number, size: number): Promise<void> {
+  for (let from = 0; from < cutting.input[place]!.length && cutting.tries < TRIES;) {
+    const text = cutting.input[place]!
+    const isGone = await cutting.isStill(cutting.input.with(place, text.slice(0, from) + text.slice(from + size)))
+    if (!isGone) from += size
   }
-  return input
 }
 
 /** Half of it, a quarter, and so on down to one character. */

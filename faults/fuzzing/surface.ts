@@ -25,7 +25,8 @@ export interface OpenSurface {
   close(): Promise<void>
 }
 
-const STACK = /\n\s+at .+:\d+:\d+\)?/
+/** As V8 writes it, which is also quick to look for in a text of any kind. */
+const STACK = /\n {4}at [^\n]{1,300}:\d+:\d+/
 
 /** Where in the code something happened is for the operator's log, never for whoever sent the input. */
 export const showsStack = (text: string): boolean => STACK.test(text)

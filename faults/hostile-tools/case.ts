@@ -11,7 +11,7 @@ import { submitRun } from '../../src/runs/submit.ts'
 import { commandFolder } from '../../src/workers/home.ts'
 import type { Outcome } from '../method.ts'
 import type { Plan } from './plan.ts'
-import { peakOf, supervisorsIn, survivorsOf, waitedOf } from './survivors.ts'
+import { Starvation, peakOf, supervisorsIn, survivorsOf } from './survivors.ts'
 import { GRACE_MS } from './yard.ts'
 import type { Yard } from './yard.ts'
 
@@ -24,6 +24,8 @@ const MOST_DISK_MIB = 2 * 64 + 8
 const MOST_MEMORY_MIB = 256
 /** However busy the machine is: what takes longer never ends. */
 const PATIENCE_MS = 120_000
+
+const timeoutOf = ({ ending, afterMs }: Plan) => (ending === 'timeout' ? 300 + afterMs : undefined)
 
 /** One command in its yard, as long as it lasts. */
 class Trial {
@@ -47,8 +49,14 @@ class Trial {
   async submit(): Promise<void> {
     const argv = [TOOL, this.token, this.place, ...this.plan.tricks] as const
     const env = { PATH: process.env['PATH'] ?? '' }
-    const timeout = this.plan.ending === 'timeout' ? { timeoutMs: 300 + this.plan.afterMs } : {}
-    const request = { kind: 'command', argv, cwd: '/', env, ...timeout } as const
+    const timeoutMs = timeoutOf(this.plan)
+    const request = {
+      kind: 'command',
+      argv,
+      cwd: '/',
+      env,
+      ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    } as const
     await this.yard.store.apply(submitRun, { id: this.id, threadId: newThreadId(random), agent: 'command', request })
   }
 
@@ -124,7 +132,7 @@ async function moment(trial: Trial): Promise<void> {
   const { from, afterMs, ending } = trial.plan
   const isSoFar = async () => (await trial.supervisor()) > 0 && existsSync(join(trial.place, 'away'))
   const isClaimed = async () => (await trial.run()).state !== 'queued'
-  const early = from === 'its claim' && ending !== 'supervisor killed'
+  const early = from === 'its claim' && ending !== 'supervisor killed' && ending !== 'timeout'
   // A timeout may come first, and so may its end.
   await until('it has begun', async () =>
     (await (early ? isClaimed() : isSoFar())) || isTerminal((await trial.run()).state) ? true : undefined,
@@ -146,18 +154,14 @@ async function stop(trial: Trial): Promise<number> {
   const supervisor = await trial.supervisor()
   if (ending === 'supervisor killed' && supervisor > 0) kill(supervisor)
   if (ending === 'cancelled' || ending === 'daemon killed') await cancel(trial)
-  const [asked, pid] = [performance.now(), yard.pid]
-  const starved = () => waitedOf(pid) + waitedOf(process.pid)
-  let [before, waits, supervisorWaited] = [starved(), 0, waitedOf(supervisor)]
-  const began = supervisorWaited
-  let left: string[] = []
-  for (;;) {
-    left = trial.left
-    if (left.length === 0) break
-    supervisorWaited = Math.max(supervisorWaited, waitedOf(await trial.supervisor()))
-    waits = starved() - before + (supervisorWaited - began)
-    if (performance.now() - asked - waits > STOPPED_MS + GRACE_MS) break
+  const asked = performance.now()
+  const starvation = new Starvation(yard.pid, supervisor, process.pid)
+  const allowedMs = STOPPED_MS + GRACE_MS + (timeoutOf(trial.plan) ?? 0)
+  let { left } = trial
+  while (left.length > 0 && performance.now() - asked - starvation.ms < allowedMs) {
     await new Promise((resolve) => setTimeout(resolve, 25))
+    starvation.watch(await trial.supervisor(), 0)
+    left = trial.left
   }
   if (left.length > 0)
     trial.problems.push(`still there ${STOPPED_MS / 1_000} s after it was stopped: ${left.join('; ')}`)

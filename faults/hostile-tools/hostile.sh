@@ -8,10 +8,10 @@ shift 2
 exec 9>>"$FOLDER/held"
 WAIT='trap "" TERM HUP INT; read _ <"$2/never"'
 LEAVES=
-# An instant of life, then it goes on as another process.
+# An instant of life, then it goes on as another process; two minutes of that at most, whoever died meanwhile.
 if [ "$1" = hop ]; then
   sleep 0.02
-  [ -e "$FOLDER/landed" ] || { setsid sh "$0" "$TOKEN" "$FOLDER" hop & }
+  [ "$2" -eq 0 ] || [ -e "$FOLDER/landed" ] || { setsid sh "$0" "$TOKEN" "$FOLDER" hop $(($2 - 1)) & }
   exit 0
 fi
 for TRICK in "$@"; do
@@ -24,7 +24,7 @@ for TRICK in "$@"; do
   scrub) (setsid env -i "PATH=$PATH" sh -c "$WAIT" sh "$TOKEN" "$FOLDER" &) ;;
   bare) env -i "PATH=$PATH" sh -c "$WAIT" sh "$TOKEN" "$FOLDER" & ;;
   bomb) for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do sh -c 'sh -c "$3" sh "$1" "$2" & '"$WAIT" sh "$TOKEN" "$FOLDER" "$WAIT" & done ;;
-  comets) for _ in 1 2 3; do sh "$0" "$TOKEN" "$FOLDER" hop & done ;;
+  comets) for _ in 1 2 3; do sh "$0" "$TOKEN" "$FOLDER" hop 5000 & done ;;
   frozen) sh -c 'kill -STOP $$; read _ <"$2/never"' sh "$TOKEN" "$FOLDER" & ;;
   silent) exec >&- 2>&- ;;
   leaves) LEAVES=yes ;;

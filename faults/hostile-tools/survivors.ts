@@ -43,6 +43,30 @@ export const peakOf = (pid: number): number =>
 /** How long a process was ready to go on and got no processor, in milliseconds, as the kernel counted it. */
 export const waitedOf = (pid: number): number => Number(slurp(`/proc/${pid}/schedstat`).split(' ')[1] ?? 0) / 1e6
 
+/** What processes waited for a processor that others had, since it was asked for. One that has ended waits no more. */
+export class Starvation {
+  readonly #since = new Map<number, number>()
+  readonly #latest = new Map<number, number>()
+
+  constructor(...pids: readonly number[]) {
+    for (const pid of pids) this.watch(pid)
+  }
+
+  /** One that comes later has waited for nothing before. */
+  watch(pid: number, since = waitedOf(pid)): void {
+    if (pid > 0 && !this.#since.has(pid)) this.#since.set(pid, since)
+  }
+
+  get ms(): number {
+    let sum = 0
+    for (const [pid, since] of this.#since) {
+      this.#latest.set(pid, Math.max(this.#latest.get(pid) ?? since, waitedOf(pid)))
+      sum += this.#latest.get(pid)! - since
+    }
+    return sum
+  }
+}
+
 /** The supervisors of the commands below this folder. */
 export function supervisorsIn(folder: string): { readonly pid: number; readonly command: string }[] {
   return readdirSync('/proc')

@@ -119,10 +119,9 @@ export class Yard {
 }
 
 /** For the daemon and its commands alone there are no cgroups. */
-const WITHOUT_CGROUPS = [
-  ...['/usr/bin/unshare', '--mount', '--propagation', 'private'],
-  ...['/bin/sh', '-c', 'umount -R -l /sys/fs/cgroup && exec "$@"', 'sh'],
-]
+const WITHOUT_CGROUPS = '/usr/bin/unshare --mount --propagation private /bin/sh -c'
+  .split(' ')
+  .concat('umount -R -l /sys/fs/cgroup && exec "$@"', 'sh')
 
 /** All programs of the machine but the one that makes namespaces. */
 function withoutUnshare(folder: string): void {

@@ -1,6 +1,7 @@
 import { drawDoom } from './points.ts'
 import { sleep } from './program.ts'
 import type { Scene } from './scene.ts'
+import { UP } from './yard.ts'
 
 /** After this the point that was drawn is not met any more. */
 const POINT_MS = 700
@@ -35,8 +36,10 @@ export async function recoverUnderFire(scene: Scene): Promise<void> {
     const isRecovery = !yard.isUp
     if (isRecovery) yard.start(doom)
     else if (doom !== undefined) yard.tellDoom('daemon', doom)
-    const ms = doom === undefined ? dice.below(RECOVERY_MS) : POINT_MS
-    await diesWithin(scene, ms, isRecovery ? 'while it recovers' : 'at work')
+    if (doom === undefined) await sleep(dice.below(RECOVERY_MS))
+    // However slow the machine: a point of its start is met until it is up, one of the recovery soon after.
+    else await Promise.race([yard.daemon.ended, yard.daemon.said(UP).then(() => sleep(RECOVERY_MS))])
+    await diesWithin(scene, 0, isRecovery ? 'while it recovers' : 'at work')
   }
   if (dice.chance(0.5)) await scene.look()
   await yard.up()

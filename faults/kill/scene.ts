@@ -21,6 +21,8 @@ import type { Yard } from './yard.ts'
 /** However noisy the machine: what has not settled then never will. */
 const SETTLES_MS = 60_000
 
+const MANY = 8
+
 const AGENT_NAMES: readonly AgentName[] = ['plain', 'keyed', 'probed', 'careful', 'conductor']
 
 /** These, and what they started. */
@@ -63,8 +65,8 @@ export class Scene {
     this.problems.push(problem)
   }
 
-  /** Some work for the daemon. */
-  async begin(jobs = 1 + this.dice.below(3)): Promise<void> {
+  /** Some work for the daemon; now and then more than it does at a time. */
+  async begin(jobs = this.dice.chance(0.1) ? MANY : 1 + this.dice.below(3)): Promise<void> {
     await this.yard.withStore(async (store) => {
       for (let job = 0; job < jobs; job++) {
         if (this.dice.chance(0.4)) await this.command(store, `c${this.seed}.${job}`, this.dice.below(150))

@@ -15,6 +15,9 @@ const LEDGER = fileURLToPath(new URL('ledger.sh', import.meta.url))
 /** A store that cannot be opened: what a hook is told then goes to the daemon, or into the spool. */
 const NO_STORE = 'sqlite:/proc/none/at-all.db'
 
+/** What a daemon says when it is there for anybody. */
+export const UP = 'holdfast: window:'
+
 /** One home folder with its daemon, in which one case after the other is played. */
 export class Yard {
   readonly home: string
@@ -74,7 +77,7 @@ export class Yard {
   async up(): Promise<void> {
     if (this.isUp) return
     const daemon = this.start()
-    if (await daemon.said('holdfast: window:')) return
+    if (await daemon.said(UP)) return
     const { code, signal, stderr } = await daemon.ended
     throw new Error(`the daemon did not start (${signal ?? code}): ${stderr.slice(-600)}`)
   }
@@ -87,7 +90,7 @@ export class Yard {
     }
     const args = ['--config', this.#config, 'up', '--port', '0']
     const daemon = startProgram(join(this.#program, 'bin/holdfast'), { args, env: place })
-    if (await daemon.said('holdfast: window:')) return daemon
+    if (await daemon.said(UP)) return daemon
     throw new Error(`the daemon beside it did not start: ${(await daemon.ended).stderr.slice(-600)}`)
   }
 

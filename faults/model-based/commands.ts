@@ -187,7 +187,7 @@ const COMMANDS = {
     const delivery = { id, threadId: threadId as ThreadId, by: { kind: 'hand' }, limit, bytes: 1_000_000 } as const
     return {
       shown: { threadId },
-      model: (model) => model.lease(id, threadId, limit),
+      model: () => model.lease(id, threadId, limit),
       store: async (store) => (await store.apply(leaseMessages, delivery)).messages.map((each) => each.id).join(' '),
     }
   },
@@ -283,9 +283,11 @@ const COMMANDS = {
   })),
 } satisfies Record<string, Make>
 
+const MAKERS: Readonly<Record<Command['kind'], Make>> = COMMANDS
+
 /** What this command does now; undefined when there is nobody yet to do it to. */
 export const deedOf = (model: Model, { kind, who, how }: Command, number: number): Deed | undefined =>
-  (COMMANDS[kind] as Make)(model, { who, how, number })
+  MAKERS[kind](model, { who, how, number })
 
 function ofAttempt(make: (attempt: Attempt, choice: Choice, model: Model) => Deed | undefined): Make {
   return (model, choice) => {

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 
+import { describeError } from '../../src/base/errors.ts'
 import type { Method } from '../method.ts'
 import { inProcesses } from '../processes.ts'
 import { someCommands } from './commands.ts'
@@ -35,7 +36,7 @@ export const modelBased: Method = {
     )
     const [commands = []] = found.counterexample ?? []
     const path = `seed ${seed}, path ${found.counterexamplePath ?? 'none'}, ${found.numShrinks} times shortened`
-    return [path, ...commands.map(inWords), String(found.errorInstance ?? 'it did not fail again')].join('\n  ')
+    return [path, ...commands.map(inWords), describeError(found.errorInstance)].join('\n  ')
   },
 }
 

@@ -73,10 +73,9 @@ export class Model {
 
   run = (id: string): Run => this.runs.find((run) => run.id === id)!
   thread = (id: string): Thread | undefined => this.threads.find((thread) => thread.id === id)
-  #tell = (...told: Told) => void this.log.push(told)
-  #pending = (threadId: string) =>
-    this.messages.filter((each) => each.threadId === threadId && each.state === 'pending')
-  #active = (threadId: string) => this.runs.find((run) => run.threadId === threadId && OPEN.includes(run.state))
+  readonly #tell = (...told: Told) => void this.log.push(told)
+  readonly #pending = (of: string) => this.messages.filter((each) => each.threadId === of && each.state === 'pending')
+  readonly #active = (of: string) => this.runs.find((run) => run.threadId === of && OPEN.includes(run.state))
 
   open(id: string, agent: string, parentId?: string): Thread {
     const known = this.thread(id)
@@ -127,7 +126,8 @@ export class Model {
   }
 
   /** Whose claim it is: only the newest attempt at a run that is running may change anything. */
-  #holds = ({ runId, fence }: Attempt) => this.run(runId).state === 'running' && this.run(runId).fence === fence
+  readonly #holds = ({ runId, fence }: Attempt) =>
+    this.run(runId).state === 'running' && this.run(runId).fence === fence
 
   finish(attempt: Attempt, ending: Ending): string {
     const run = this.run(attempt.runId)
@@ -157,7 +157,7 @@ export class Model {
     this.#consume(run, ({ kind }) => run.state === 'failed' || kind === 'prompt')
   }
 
-  #consume(run: Run, isTaken = (_: Message) => true): void {
+  #consume(run: Run, isTaken: (message: Message) => boolean = () => true): void {
     for (const message of this.#pending(run.threadId).filter(isTaken)) {
       Object.assign(message, { state: 'consumed', consumedByRun: run.id })
       this.#tell('message.consumed', run.threadId, run.id)
@@ -278,7 +278,7 @@ export class Model {
     return leased.map(({ id }) => id).join(' ')
   }
 
-  #leased = (delivery: string) => this.messages.filter((each) => each.delivery === delivery && each.state === 'leased')
+  readonly #leased = (id: string) => this.messages.filter((each) => each.delivery === id && each.state === 'leased')
 
   acknowledge(delivery: string): string {
     const seen = this.#leased(delivery)

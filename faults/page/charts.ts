@@ -11,8 +11,9 @@ export interface Plot extends Chart {
 /** More lines than that nobody reads. */
 const MOST_CAMPAIGNS = 12
 const MOST_KINDS = 16
+const USUAL_TIMES = 'from the last fault until everything had come to its end'
 
-export function plotsOf({ name, heading }: Described, total: Total): Plot[] {
+export function plotsOf({ name, heading, times = USUAL_TIMES }: Described, total: Total): Plot[] {
   const faults: Plot = {
     file: name,
     title: `${heading}: faults`,
@@ -25,7 +26,7 @@ export function plotsOf({ name, heading }: Described, total: Total): Plot[] {
   const recovery: Plot = {
     file: `${name}-recovery`,
     title: `${heading}: recovery`,
-    subtitle: 'cases, by the time from the last fault until everything had come to its end',
+    subtitle: `cases, by the time: ${times}`,
     unit: '',
     scale: 'linear',
     legend: false,

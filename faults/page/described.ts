@@ -16,6 +16,8 @@ export interface Described {
   readonly wrong: string
   /** None: the method is a table of cases, and a deep run is all of it. */
   readonly goals: readonly Goal[]
+  /** What its times are of, where they are not from the last fault until everything had come to its end. */
+  readonly times?: string
   /** Which harms it would see. */
   readonly sees: readonly Harm[]
 }
@@ -73,6 +75,7 @@ export const DESCRIBED: readonly Described[] = [
     wrong:
       'Unsynced writes all lost, all kept, each one lost, the last one torn; folder entries that were not synced are gone.',
     goals: [{ what: 'states of the disk', goal: 100_000, seen: faultsOf }],
+    times: 'the slowest opening of one of its disks',
     sees: ['twice', 'lost'],
   },
   {
@@ -121,6 +124,7 @@ export const DESCRIBED: readonly Described[] = [
     wrong:
       'A fork bomb under a limit, double fork and setsid, an ignored TERM, 1 GB of output, a pipe that is held open.',
     goals: [cases('cancels', 1_000)],
+    times: 'from the cancel until the last process was gone',
     sees: ['survivor', 'stuck'],
   },
   {

@@ -8,6 +8,7 @@ import { DESCRIBED, HARMS } from './described.ts'
 import type { Described, Goal, Harm } from './described.ts'
 import { FOUND } from './found.ts'
 import { OTHERS } from './others.ts'
+import type { Other } from './others.ts'
 
 const HEAD = `# Reliability
 
@@ -54,14 +55,18 @@ export function writePage(totals: Totals, plotsOf: (described: Described, total:
     OWN,
     '## What others publish',
     'From their own pages and from analyses of them, as of November 2026. Databases and queues are here because their methods are the models for ours.',
-    table(
-      ['who', 'how', 'figures', 'source'],
-      OTHERS.map(({ what, how, figures, source: [words, url] }) => [what, how, figures, `[${words}](${url})`]),
-    ),
+    table(['who', 'how', 'figures', 'source'], OTHERS.map(otherRow)),
     'Corrections are welcome.',
   ]
   return `${parts.join('\n\n')}\n`
 }
+
+const otherRow = ({ what, how, figures: published, source: [words, url] }: Other) => [
+  what,
+  how,
+  published,
+  `[${words}](${url})`,
+]
 
 function summary(totals: Totals): string {
   const seen = Object.values(totals)
@@ -107,11 +112,11 @@ function failures(totals: Totals): string {
   })
   return lines.length === 0
     ? 'No campaign that is counted here has a failure.'
-    : `Failures, with the seeds among which they are:\n\n${lines.join('\n')}`
+    : `Failures, with their seeds:\n\n${lines.join('\n')}`
 }
 
-const inWords = ({ at, commit, first, last }: CampaignTotal) =>
-  `in the campaign of ${at.replace('T', ' ')} (commit ${commit}, seeds ${first} to ${last})`
+const inWords = ({ at, commit, first, last, failed }: CampaignTotal) =>
+  `in the campaign of ${at.replace('T', ' ')} (commit ${commit}, seed${failed.length === 1 ? '' : 's'} ${failed.join(', ')} of ${first} to ${last})`
 
 function since({ campaigns }: Total): string {
   const after = campaigns.slice(campaigns.findLastIndex((campaign) => campaign.failures > 0) + 1)

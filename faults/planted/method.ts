@@ -40,13 +40,19 @@ export async function plant(
 }
 
 async function judge(bed: Bed, bug: Planted): Promise<Omit<Outcome, 'seed'>> {
-  const began = performance.now()
-  const problem = await bed.problemWith(bug)
-  const seconds = Math.round((performance.now() - began) / 1_000)
-  const caught = { faults: { [bug.name]: 1 }, runs: 0, effects: 0 }
-  if (problem === undefined) return { ...caught, peaks: { 'seconds until it was caught': seconds }, problems: [] }
-  return { ...caught, problems: [`${bug.name} (${bug.breaks}): ${problem}`] }
+  const found = await bed.judge(bug)
+  // Without its number, which is only its place in the list.
+  const faults = { [bug.name.replace(/^\d+-/, '')]: 1 }
+  const problems = found.kind === 'caught' ? [] : [`${bug.name} (${bug.breaks}): ${found.problem}`]
+  const peaks = found.kind === 'caught' ? { peaks: { 'seconds until it was caught': found.seconds } } : {}
+  return { faults, runs: 0, effects: 0, ...peaks, problems }
 }
+
+type Judged =
+  | { readonly kind: 'caught'; readonly seconds: number }
+  | { readonly kind: 'not-caught'; readonly problem: string }
+
+const notCaught = (problem: string): Judged => ({ kind: 'not-caught', problem })
 
 /** Where bugs are planted, one at a time. */
 class Bed {
@@ -60,16 +66,17 @@ class Bed {
     this.#variables = variables
   }
 
-  async problemWith({ path, tests }: Planted): Promise<string | undefined> {
+  async judge({ path, tests }: Planted): Promise<Judged> {
     const before = await this.#sickAmong(tests)
-    if (before !== undefined) return before
+    if (before !== undefined) return notCaught(before)
     const trouble = this.#tree.plant(path)
-    if (trouble !== undefined) return `it does not fit the sources any more: ${trouble}`
+    if (trouble !== undefined) return notCaught(`it does not fit the sources any more: ${trouble}`)
+    const began = performance.now()
     const tested = await this.#run(tests)
     this.#tree.pullOut(path)
-    if (tested.kind === 'red') return undefined
+    if (tested.kind === 'red') return { kind: 'caught', seconds: Math.round((performance.now() - began) / 1_000) }
     const files = tests.join(', ')
-    return tested.kind === 'green' ? `not caught by ${files}` : `${files} could not be run: ${tested.why}`
+    return notCaught(tested.kind === 'green' ? `not caught by ${files}` : `${files} could not be run: ${tested.why}`)
   }
 
   /** Tests that are red without any bug prove nothing. Each file is looked at once. */

@@ -15,9 +15,9 @@ export interface Planted {
 }
 
 /** All of them, in the order of their numbers: the seed is the place, from 1. */
-export function plantedBugs(folder = FOLDER): readonly Planted[] {
-  const names = readdirSync(folder).filter((name) => name.endsWith('.patch'))
-  return names.toSorted().map((name) => readPlanted(join(folder, name), name.slice(0, -'.patch'.length)))
+export function plantedBugs(): readonly Planted[] {
+  const names = readdirSync(FOLDER).filter((name) => name.endsWith('.patch'))
+  return names.toSorted().map((name) => readPlanted(join(FOLDER, name), name.slice(0, -'.patch'.length)))
 }
 
 /** The head is three lines before the diff, which `git apply` passes over. */

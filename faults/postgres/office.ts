@@ -3,7 +3,7 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 
 import { createRuntime, defineAgent, defineFunction, defineTool, notDone } from '../../src/index.ts'
-import type { Runtime } from '../../src/index.ts'
+import type { CallInfo, Runtime } from '../../src/index.ts'
 import { scriptedModel } from '../../src/testing/index.ts'
 import type { Dice } from '../simulation/seeded.ts'
 
@@ -60,17 +60,18 @@ const answerOf = ({ ledger }: Work, key: string) =>
   ledger.timesOf(key) > 0 ? ({ outcome: 'done', result: 'in the ledger' } as const) : ({ outcome: 'not_done' } as const)
 
 function writeTool(name: string, work: Work) {
-  return defineTool({
+  const described = {
     name,
     description: name,
     effect: 'write',
     input: z.object({ entry: z.string() }),
-    run: async ({ entry }, signal, { key, runId }) => {
+    async run({ entry }: { readonly entry: string }, signal: AbortSignal, { key, runId }: CallInfo) {
       await perform(work, { runId, key, entry: `${name} ${entry}` }, signal)
       return { entry }
     },
-    ...(work.probes ? { probe: (_input, _signal, { key }) => answerOf(work, key) } : {}),
-  })
+  } as const
+  if (!work.probes) return defineTool(described)
+  return defineTool({ ...described, probe: (_input, _signal, { key }) => answerOf(work, key) })
 }
 
 /** One write, one that a person must allow, and a word at the end; for each message. */

@@ -20,13 +20,13 @@ const STATEMENT_TIMEOUT = '6s'
 
 export interface Trouble {
   /** What has to be there before anybody is at work. */
-  prepare?(place: Place, database: string): Promise<void>
+  readonly prepare?: (place: Place, database: string) => Promise<void>
   /** Some callers of the load lock two rows in opposite orders. */
   readonly crossing?: boolean
   /** Held at each point of each transaction of the load. */
   readonly probe?: HoldingProbe
   /** Makes everything that goes wrong in this case, and says how often what did. */
-  cause(world: World): Promise<Record<string, number>>
+  readonly cause: (world: World) => Promise<Record<string, number>>
 }
 
 /** One case: two programs with workers, the load, the people; all of them on one database, by a network that can fail. */
@@ -100,7 +100,9 @@ export class World {
     const faults: Record<string, number> = await cause(this).catch(stuck)
     enough = true
     const since = performance.now()
-    await Promise.all([working, asking, this.#ended()]).catch(stuck)
+    // Whoever still asks for something may begin another run.
+    await Promise.all([working, asking]).catch(stuck)
+    await this.#ended().catch(stuck)
     settled = true
     const recoveryMs = performance.now() - since
     await deciding

@@ -2,12 +2,11 @@ import { fileURLToPath } from 'node:url'
 
 const SICK = fileURLToPath(new URL('sick.cjs', import.meta.url))
 
-export const ERRNOS = ['EIO', 'ENOSPC', 'EMFILE'] as const
+const ERRNOS = ['EIO', 'ENOSPC', 'EMFILE'] as const
 type Errno = (typeof ERRNOS)[number]
 
 /** Whose calls fail: those of SQLite, those of the program on its other files, or those of the supervisor of a command. */
-export const LAYERS = ['database', 'program', 'supervisor'] as const
-type Layer = (typeof LAYERS)[number]
+type Layer = 'database' | 'program' | 'supervisor'
 
 /** The nth call fails; a full disk, and one too few handles, stay so until the program ends. */
 export interface Fault {
@@ -26,6 +25,8 @@ const CALLS: Readonly<Record<Errno, readonly string[]>> = {
 const isLasting = (errno: Errno) => errno !== 'EIO'
 
 export interface Disguise {
+  /** It does not get well by itself, and whoever waits for that waits in vain. */
+  readonly isLasting?: boolean
   /** What stands before the program. */
   readonly before: readonly string[]
   readonly env: Readonly<Record<string, string>>
@@ -41,11 +42,15 @@ export function met({ layer, errno, nth }: Fault, home: string): Disguise {
       SICK_WHO: layer,
       NODE_OPTIONS: `--require ${SICK}`,
     }
-    return { before: [], env }
+    return { before: [], env, isLasting: isLasting(errno) }
   }
   const calls = CALLS[errno].join(',')
   const inject = `inject=${calls}:error=${errno}:when=${nth}${isLasting(errno) ? '+' : ''}`
-  return { before: [...tracer(home, '/dev/null'), '-e', `trace=${calls}`, '-e', inject], env: {} }
+  return {
+    before: [...tracer(home, '/dev/null'), '-e', `trace=${calls}`, '-e', inject],
+    env: {},
+    isLasting: isLasting(errno),
+  }
 }
 
 /** The same, where nothing fails and calls are counted: those of SQLite in one file, the others in the other. */

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 
+import { supervisorsOf } from '../../test/support/processes.ts'
 import type { Disguise } from './fault.ts'
 
 const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
@@ -15,6 +16,9 @@ const LEDGER = join(REPOSITORY, 'test', 'support', 'ledger.mjs')
 const LEDGER_TOOL = join(REPOSITORY, 'test', 'support', 'ledger-tool.mjs')
 /** Nothing here takes a tenth of it on a busy machine; who takes longer hangs. */
 const HANG_MS = 60_000
+
+/** A disk that stays sick is waited for, by design; then whoever sits there gives up. */
+const GIVE_UP_MS = 10_000
 
 const HEALTHY: Disguise = { before: [], env: {} }
 
@@ -84,15 +88,31 @@ export class Room {
     return this.#run([process.execPath, HOOK, 'claude'], disguise, JSON.stringify(says))
   }
 
+  /** What was started with a disk that stays sick would wait for it for ten minutes. */
+  endSupervisors(): void {
+    for (const { pid } of supervisorsOf(this.home)) process.kill(pid, 'SIGKILL')
+  }
+
   remove(): void {
+    this.endSupervisors()
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 3 })
   }
 
-  async #run(command: readonly string[], { before, env }: Disguise, input: string, during?: During): Promise<Ended> {
+  async #run(
+    command: readonly string[],
+    { before, env, isLasting = false }: Disguise,
+    input: string,
+    during?: During,
+  ): Promise<Ended> {
     const [program = '', ...args] = [...before, ...command]
     const { PATH = '', NODE_COMPILE_CACHE = '' } = process.env
     const whole = { PATH, NODE_COMPILE_CACHE, HOME: this.folder, HOLDFAST_HOME: this.home, NO_COLOR: '1', ...env }
-    const options = { cwd: this.folder, env: whole, timeout: HANG_MS, killSignal: 'SIGKILL' as const }
+    const options = {
+      cwd: this.folder,
+      env: whole,
+      timeout: isLasting ? GIVE_UP_MS : HANG_MS,
+      killSignal: 'SIGKILL' as const,
+    }
     const child = spawn(program, args, options)
     let [stdout, stderr] = ['', '']
     child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))

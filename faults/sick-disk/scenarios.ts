@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import type { Disguise } from './fault.ts'
@@ -10,8 +10,10 @@ import type { Ended, Room } from './room.ts'
 /** Something that somebody asks for, and what must be true once he was told that it is done. */
 export interface Scenario {
   readonly name: string
-  /** What is there before; done once. */
+  /** What is there before; done once, and copied. */
   readonly prepare?: (room: Room) => Promise<void>
+  /** It cannot be copied: what was shown to a person, or is to be done, names its folder. */
+  readonly isBound?: boolean
   readonly act: (room: Room, disguise?: Disguise) => Promise<Ended>
   /** Told to somebody as done; by default by the exit code. */
   readonly isDone?: (ended: Ended) => boolean
@@ -36,8 +38,13 @@ const SESSION = {
   transcript_path: '/nowhere',
 }
 
+/** It could not be started, who was to carry it out gave up, or nobody knows how far it came: recorded, and not begun again. */
+const FAILED = /"state": "failed"|its run failed \(/
+
 /** How long a daemon may take to do what is there; one that stopped because of its disk is waited for no longer. */
-const DAEMON_MS = 15_000
+const DAEMON_MS = 8_000
+/** One that has said what is wrong, and may try again. */
+const TROUBLED_MS = 2_000
 
 export const SCENARIOS: readonly Scenario[] = [
   {
@@ -56,12 +63,14 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'a command is run',
     prepare: opened,
+    already: FAILED,
     act: run(),
     rows: `select 1 from runs where submit_key = 'k'`,
     entry: 'ran',
   },
   {
     name: 'a command prints more than a record holds',
+    already: FAILED,
     prepare: opened,
     act: (room, disguise) =>
       room.holdfast(
@@ -85,12 +94,13 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'a write is approved',
+    isBound: true,
     async prepare(room) {
       await room.holdfast(['--json', 'send', '--agent', 'clerk', '--key', 'k', 'Do it.'])
       await settle(room)
+      note(room, 'select id from approvals')
     },
-    act: (room, disguise) =>
-      room.holdfast(['--json', 'approvals', 'approve', room.ask('select id from approvals')], disguise),
+    act: (room, disguise) => room.holdfast(['--json', 'approvals', 'approve', noted(room)], disguise),
     already: /approvals\/(too-late|changed)|is approved already/,
     rows: `select 1 from approvals where state in ('approved', 'consumed')`,
     entry: 'asked',
@@ -98,9 +108,10 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'a run is cancelled',
     async prepare(room) {
-      await room.holdfast(['--json', 'run', '--detach', '--', ...room.append('ran')])
+      await room.holdfast(['--json', 'run', '--detach', '--', 'true'])
+      note(room, 'select id from runs')
     },
-    act: (room, disguise) => room.holdfast(['--json', 'runs', 'cancel', room.ask('select id from runs')], disguise),
+    act: (room, disguise) => room.holdfast(['--json', 'runs', 'cancel', noted(room)], disguise),
     already: /already-terminal/,
     rows: `select 1 from runs where state = 'cancelled'`,
   },
@@ -123,6 +134,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'a run works in a git transaction',
+    already: FAILED,
     prepare: withRepository,
     act: (room, disguise) =>
       run('--workspace', join(room.folder, 'repository'), '--workspace-mode', 'transaction')(room, disguise),
@@ -131,6 +143,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: 'a daemon takes up what was cut off',
+    isBound: true,
     async prepare(room) {
       await room.holdfast(['--json', 'run', '--key', 'k', '--detach', '--', ...room.append('ran')])
     },
@@ -145,6 +158,10 @@ export const SCENARIOS: readonly Scenario[] = [
 async function opened(room: Room): Promise<void> {
   await room.holdfast(['--json', 'run', '--key', 'before', '--', 'true'])
 }
+
+/** Which one it is, beside the home folder: what is in there may not be readable when it is asked for. */
+const note = (room: Room, which: string) => writeFileSync(join(room.folder, 'noted'), room.ask(which))
+const noted = (room: Room) => readFileSync(join(room.folder, 'noted'), 'utf8')
 
 async function backUp(room: Room, disguise?: Disguise): Promise<Ended> {
   const file = join(room.folder, 'copy.db')
@@ -165,9 +182,14 @@ async function withRepository(room: Room): Promise<void> {
 }
 
 async function untilDone(room: Room, daemon: ChildProcess, said: () => string): Promise<void> {
-  const until = performance.now() + DAEMON_MS
-  const isDone = () =>
-    (existsSync(room.ledger) && said().includes('up:')) || daemon.exitCode !== null || performance.now() > until
+  const began = performance.now()
+  let troubledAt = Number.MAX_VALUE
+  const isDone = () => {
+    const now = performance.now()
+    if (troubledAt > now && / [a-z]+\/[a-z-]+: /.test(said())) troubledAt = now
+    const isOver = daemon.exitCode !== null || now > began + DAEMON_MS || now > troubledAt + TROUBLED_MS
+    return isOver || (existsSync(room.ledger) && said().includes('up:'))
+  }
   while (!isDone()) await new Promise((resolve) => setTimeout(resolve, 20))
   daemon.kill('SIGTERM')
 }

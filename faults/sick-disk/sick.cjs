@@ -85,16 +85,9 @@ function patchHandle(handle, place) {
   }
 }
 
-for (const method of [
-  ...['open', 'write', 'writeFile', 'appendFile', 'readFile', 'readdir', 'mkdir', 'rename', 'link', 'unlink', 'fsync'],
-  ...['ftruncate', 'copyFile', 'chmod'],
-])
-  patchSync(method)
-for (const method of [
-  ...['open', 'writeFile', 'appendFile', 'readFile', 'readdir', 'mkdir', 'rename', 'link', 'unlink', 'rm', 'copyFile'],
-  'chmod',
-])
-  patchPromised(method)
+const BOTH = 'open writeFile appendFile readFile readdir mkdir rename link unlink copyFile chmod'.split(' ')
+for (const method of [...BOTH, 'write', 'fsync', 'ftruncate']) patchSync(method)
+for (const method of [...BOTH, 'rm']) patchPromised(method)
 
 const spawn = children.spawn
 children.spawn = function (program, args, options, ...rest) {

@@ -1,8 +1,6 @@
-import type { ActionId, RunId } from '../../src/base/ids.ts'
-
 export interface Effect {
-  readonly runId: RunId
-  readonly actionId: ActionId
+  readonly runId: string
+  readonly actionId: string
   readonly tool: string
   readonly entry: string
 }
@@ -15,7 +13,7 @@ export class Ledger {
     this.effects.push(effect)
   }
 
-  timesOf(actionId: ActionId): number {
+  timesOf(actionId: string): number {
     return this.effects.filter((effect) => effect.actionId === actionId).length
   }
 

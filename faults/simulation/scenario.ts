@@ -1,108 +1,125 @@
 import { listRuns } from '../../src/runs/run.ts'
 import type { Store } from '../../src/store/store.ts'
+import { countMessages } from '../../src/threads/message.ts'
+import type { Outcome } from '../method.ts'
+import { agentsOf } from './agents.ts'
 import { verdictOn } from './check.ts'
-import { askForWork, cancelSomething, decide } from './people.ts'
-import type { StandIns } from './stand-ins.ts'
+import { RandomPlan } from './faults.ts'
+import type { Fault, Plan } from './faults.ts'
+import { People } from './people.ts'
+import { Dice } from './seeded.ts'
 import { World } from './world.ts'
-import type { Fault } from './world.ts'
 
 /** How long faults go on, and how long the world has to come to rest after the last of them; by the simulated clock. */
-const TROUBLE_MS = 9_000
-const REST_MS = 15 * 60_000
-const STEP_MS = 50
+const TROUBLE_MS = 6_000
+const REST_MS = 2 * 60_000
+/** How often somebody looks at what waits for him. */
+const LOOK_MS = 300
+const FIRINGS = 3
+const CALLS = 6
 
 export interface Result {
-  readonly seed: number
   readonly faults: readonly Fault[]
   readonly runs: number
   readonly effects: number
+  /** Moments at which something could have gone wrong. */
+  readonly moments: number
   /** From the last fault until everything was at its end. */
   readonly recoveryMs: number
   readonly problems: readonly string[]
   readonly warnings: readonly string[]
 }
 
-export async function simulate(seed: number, standIns: StandIns, template: string): Promise<Result> {
-  await standIns.prepare()
-  const world = new World(seed, standIns, template)
+export function outcomeOf({ faults, runs, effects, recoveryMs, problems }: Result): Omit<Outcome, 'seed'> {
+  const counts: Record<string, number> = {}
+  for (const { kind } of faults) counts[kind] = (counts[kind] ?? 0) + 1
+  return { runs, effects, problems, faults: counts, ...(faults.length === 0 ? {} : { recoveryMs }) }
+}
+
+/** A world as this seed has it; with `plan` instead of its own faults. */
+export async function simulate(seed: number, template: string, plan?: Plan): Promise<Result> {
+  const dice = new Dice(seed)
+  const probes = dice.chance(0.5)
+  // From a world in which almost nothing happens to one in which little works.
+  const probability = dice.pick([0.0003, 0.001, 0.002, 0.004])
+  const jitterMs = dice.pick([0, 2, 8, 25])
+  const world = new World({
+    seed: Math.floor(dice.fraction() * 2 ** 32),
+    template,
+    plan: plan ?? new RandomPlan(probability),
+    jitterMs,
+    workers: 3,
+    agentsOf: (around, process, store) =>
+      agentsOf(around, process, store, { probes, rests: ({ dice: its }) => its.chance(0.02) }),
+  })
   try {
-    const starting = world.start()
-    await pump(world, starting)
-    await trouble(world)
-    return await rest(world, seed)
+    const people = new People(world)
+    await trouble(world, people)
+    return await rest(world, people, FIRINGS)
   } finally {
     await world.close()
   }
 }
 
 /** Work, and everything that goes wrong with it. */
-async function trouble(world: World): Promise<void> {
-  const { dice, injector, time } = world
-  const asking = askForWork(world)
-  asking.catch(() => {})
-  let deciding: Promise<void> | undefined
-  const cancels = dice.chance(0.3) ? dice.below(TROUBLE_MS / STEP_MS) : -1
-  for (let step = 0; time.monotonicMs() < TROUBLE_MS || step < TROUBLE_MS / STEP_MS; step++) {
-    await pump(world, world.restartTheDead())
-    const [someone] = world.workers
-    if (someone !== undefined) injector.happens('clock step', 0.003, someone)
-    if (step === cancels) void cancelSomething(world).catch(() => {})
-    if (step % 6 === 0) deciding ??= decide(world).finally(() => (deciding = undefined))
-    time.advance(STEP_MS)
-    await turns()
+async function trouble(world: World, people: People): Promise<void> {
+  const { dice, time } = world
+  world.isTroubled = true
+  world.start()
+  const asked = askForWork(people, world)
+  for (let cancels = dice.below(3); cancels > 0; cancels--)
+    time.after(dice.below(TROUBLE_MS), () => void people.cancel())
+  for (let passed = 0; passed < TROUBLE_MS; passed += LOOK_MS) {
+    people.decide()
+    await world.pass(LOOK_MS)
   }
-  await pump(world, asking)
+  const state = { done: false }
+  void asked.finally(() => (state.done = true))
+  while (!state.done) await world.pass(LOOK_MS)
+}
+
+/** Twice sometimes, with the same key; and a word in between. */
+async function askForWork(people: People, { dice, time }: World): Promise<void> {
+  const twice = dice.chance(0.5)
+  const words = dice.below(3)
+  await people.send('Let 5 do it, then sum up.', 'the work')
+  if (twice) await people.send('Let 5 do it, then sum up.', 'the work')
+  await people.plan(FIRINGS)
+  for (let nth = 0; nth < words; nth++) {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    time.after(dice.below(2_000), resolve)
+    await promise
+    await people.send(`by the way ${nth}`, `word ${nth}`)
+  }
+  await Promise.all(Array.from({ length: CALLS }, (_, nth) => people.call(`{"order":${nth}}`, `order ${nth}`)))
 }
 
 /** No more faults: everything comes to its end, and is looked at. */
-async function rest(world: World, seed: number): Promise<Result> {
-  const { injector, time, ledger } = world
-  injector.on = false
-  const since = time.monotonicMs()
+export async function rest(world: World, people: People, firings: number): Promise<Result> {
+  const { time, ledger, faults, moments, warnings } = world
+  world.isTroubled = false
+  const since = faults.at(-1)?.atMs ?? time.monotonicMs()
+  const begun = time.monotonicMs()
   for (const process of world.workers) process.goOn()
-  const watcher = world.newProcess('watcher')
-  const store = await world.open(watcher)
-  let deciding: Promise<void> | undefined
-  let open = await openRuns(store)
-  for (let step = 0; open > 0 || step < 3_000 / STEP_MS; step++) {
-    if (time.monotonicMs() - since > REST_MS) break
-    await pump(world, world.restartTheDead())
-    if (step % 6 === 0) deciding ??= decide(world).finally(() => (deciding = undefined))
-    time.advance(STEP_MS)
-    await turns()
-    open = await openRuns(store)
+  const store = await world.openUntouched()
+  let quietSince = time.monotonicMs()
+  for (;;) {
+    people.decide()
+    await world.pass(LOOK_MS)
+    if (await isBusy(store)) quietSince = time.monotonicMs()
+    const at = time.monotonicMs()
+    // Whoever is to wake what lies about does so within a heartbeat.
+    if (at - quietSince > 1_200 || at - begun > REST_MS) break
   }
-  const recoveryMs = time.monotonicMs() - since
-  const problems = await verdictOn(world, store)
+  const problems = await verdictOn(world, store, { acknowledged: people.acknowledged, firings })
   const runs = await store.read(listRuns, { limit: 100 })
-  return {
-    seed,
-    faults: world.faults,
-    runs: runs.length,
-    effects: ledger.effects.length,
-    recoveryMs,
-    problems,
-    warnings: world.warnings,
-  }
+  await store.close()
+  const recoveryMs = Math.max(0, quietSince - since)
+  return { faults, runs: runs.length, effects: ledger.effects.length, moments, recoveryMs, problems, warnings }
 }
 
-const openRuns = async (store: Store) =>
-  (await store.read(listRuns, { states: ['queued', 'running', 'parked'], limit: 100 })).length
-
-/** Turns of the event loop without anything to wait for, after which nothing happens by itself any more. */
-const QUIET_TURNS = 8
-
-/** Lets everything that can happen at this instant happen; what files take in real time is waited for. */
-async function turns(): Promise<void> {
-  for (let quiet = 0; quiet < QUIET_TURNS; quiet++) {
-    await new Promise((resolve) => setImmediate(resolve))
-    if (process.getActiveResourcesInfo().some((resource) => resource.startsWith('FSReq'))) quiet = 0
-  }
-}
-
-/** Moves the clock until this is done. */
-async function pump(world: World, work: Promise<unknown>): Promise<void> {
-  const state = { done: false }
-  void work.finally(() => (state.done = true))
-  for (await turns(); !state.done; await turns()) world.time.advance(STEP_MS)
+export async function isBusy(store: Store): Promise<boolean> {
+  const runs = await store.read(listRuns, { states: ['queued', 'running', 'parked'], limit: 1 })
+  const counts = await store.read(countMessages)
+  return runs.length > 0 || counts.some(({ state }) => state === 'pending' || state === 'leased')
 }

@@ -1,13 +1,27 @@
+import { sleep } from '../../src/base/clock.ts'
 import type { Clock } from '../../src/base/clock.ts'
 import type { Randomness } from '../../src/base/ids.ts'
 import type { ProcessIdentity } from '../../src/processes/identity.ts'
-import { judgeProcess } from '../../src/processes/identity.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
-import type { Store, StorePoint } from '../../src/store/store.ts'
-import { SimulatedDeath } from '../../src/testing/faults.ts'
-import type { FakeClock } from '../../src/testing/fake-clock.ts'
+import type { Store } from '../../src/store/store.ts'
+import type { SimClock } from './clock.ts'
+import type { Gate } from './faults.ts'
+import { endProcess, startProcess } from './process-table.ts'
 import { seededRandomness } from './seeded.ts'
 import type { Dice } from './seeded.ts'
+
+/** What a process has around it. */
+export interface Surroundings {
+  readonly time: SimClock
+  /** It comes to a gate: whatever is to happen to it there. */
+  readonly onGate: (process: SimProcess, gate: Gate) => void
+  /** A change of it was acknowledged. */
+  readonly onApplied: (change: unknown, args: readonly unknown[], answer: unknown) => void
+  /** Killed by somebody, whoever that is. */
+  readonly onEnd: (process: SimProcess) => void
+  /** At each gate it is up to so much late, so that no two worlds have the same order of things. */
+  readonly jitterMs: number
+}
 
 /** One each: what waits for the same one is kept for ever. */
 const never = () => new Promise<never>(() => {})
@@ -18,23 +32,36 @@ const never = () => new Promise<never>(() => {})
  */
 export class SimProcess {
   readonly name: string
-  /** Of the process that stands for it, if anybody may ask whether it lives. */
-  readonly identity: ProcessIdentity | undefined
+  readonly identity: ProcessIdentity
   readonly clock: Clock
   readonly dice: Dice
+  /** Of its faults alone. */
+  readonly fate: Dice
   readonly random: Randomness
+  /** How many moments it has come to. */
+  moments = 0
+  /** So many statements fail that follow. */
+  sick = 0
+  /** It may go on as soon as somebody has taken its work over. */
+  wakesWhenLost = false
+  readonly #around: Surroundings
+  readonly #latency: Dice
+  readonly #death = Promise.withResolvers<void>()
   #dead = false
   #resume: (() => void) | undefined
   #stopped: Promise<void> | undefined
   readonly #late: (() => void)[] = []
   #inner: Store | undefined
-  #onGate = () => {}
 
-  constructor(name: string, time: FakeClock, dice: Dice, identity?: ProcessIdentity) {
+  constructor(name: string, dice: Dice, around: Surroundings) {
+    const { time } = around
     this.name = name
     this.dice = dice
+    this.fate = dice.fork()
+    this.#latency = dice.fork()
     this.random = seededRandomness(dice.fork(), () => time.now())
-    this.identity = identity
+    this.#around = around
+    this.identity = startProcess(() => this.#end())
     this.clock = {
       now: () => time.now(),
       monotonicMs: () => time.monotonicMs(),
@@ -50,33 +77,35 @@ export class SimProcess {
     return this.#stopped !== undefined
   }
 
-  async gate(): Promise<void> {
-    // Whoever kills the process that stands for it kills it as well.
-    this.#dead ||= this.identity !== undefined && judgeProcess(this.identity) === 'dead'
-    if (this.#dead) return never()
-    if (this.#stopped === undefined) return
-    await this.#stopped
-    return this.gate()
+  async gate(gate: Gate): Promise<void> {
+    const { onGate, time, jitterMs } = this.#around
+    onGate(this, gate)
+    const late = this.#latency.below(jitterMs + 1)
+    if (late > 0) await sleep(time, late)
+    while (this.#stopped !== undefined && !this.#dead) await this.#stopped
+    if (this.#dead) await never()
   }
 
-  /**
-   * As long as it lives, an open store. `onPoint` may throw, and then says what the disk or a neighbour did; a store without it puts
-   * the statements of a commit together, as it does outside of tests.
-   */
-  async open(path: string, onPoint: ((point: StorePoint) => void) | undefined, onGate: () => void): Promise<Store> {
-    const probe = (point: StorePoint) => {
-      if (this.dead) throw new SimulatedDeath()
-      onPoint?.(point)
-    }
-    const watched = onPoint === undefined ? {} : { probe }
-    const inner = await openSqliteStore({ path, clock: this.clock, random: this.random, ...watched })
+  /** Resolves when it is dead. */
+  get death(): Promise<void> {
+    return this.#death.promise
+  }
+
+  /** As long as it lives, an open store. */
+  async open(path: string): Promise<Store> {
+    const inner = await openSqliteStore({ path, clock: this.clock, random: this.random })
     this.#inner = inner
-    this.#onGate = onGate
+    const { onApplied } = this.#around
     return {
       engine: inner.engine,
-      apply: (change, ...args) => this.#gated(() => inner.apply(change, ...args)),
-      read: (look, ...args) => this.#gated(() => inner.read(look, ...args)),
-      onChange: (listener) => inner.onChange((topics) => (this.dead || this.stopped ? undefined : listener(topics))),
+      apply: (change, ...args) =>
+        this.#gated('change', async () => {
+          const answer = await inner.apply(change, ...args)
+          if (!this.#dead) onApplied(change, args, answer)
+          return answer
+        }),
+      read: (look, ...args) => this.#gated('look', () => inner.read(look, ...args)),
+      onChange: (listener) => inner.onChange((topics) => this.#fire(() => listener(topics))),
       check: () => inner.check(),
       copyTo: (to) => inner.copyTo(to),
       close: () => inner.close(),
@@ -92,6 +121,7 @@ export class SimProcess {
 
   /** What came due meanwhile fires now, late. */
   goOn(): void {
+    this.wakesWhenLost = false
     this.#stopped = undefined
     this.#resume?.()
     for (const callback of this.#late.splice(0)) this.#fire(callback)
@@ -99,24 +129,33 @@ export class SimProcess {
 
   /** At this instant, wherever it is. */
   die(): void {
-    this.#dead = true
+    if (this.#dead) return
+    endProcess(this.identity)
+    this.#end()
   }
 
   /** When the world is over. */
   async close(): Promise<void> {
     this.#dead = true
+    endProcess(this.identity)
     await this.#inner?.close().catch(() => {})
   }
 
-  async #gated<T>(work: () => Promise<T>): Promise<T> {
-    this.#onGate()
-    await this.gate()
+  #end(): void {
+    if (this.#dead) return
+    this.#dead = true
+    this.#resume?.()
+    this.#death.resolve()
+    this.#around.onEnd(this)
+  }
+
+  async #gated<T>(what: 'change' | 'look', work: () => Promise<T>): Promise<T> {
+    await this.gate(`before ${what}`)
     try {
       return await work()
     } finally {
       // Committed or not: a dead process hears neither.
-      this.#onGate()
-      await this.gate()
+      await this.gate(`after ${what}`)
     }
   }
 

@@ -5,172 +5,224 @@ import { join } from 'node:path'
 import { newWorkerId } from '../../src/base/ids.ts'
 import type { Randomness } from '../../src/base/ids.ts'
 import { judgeProcess } from '../../src/processes/identity.ts'
-import type { ProcessIdentity } from '../../src/processes/identity.ts'
+import { takeOverRun } from '../../src/runs/recover.ts'
+import type { HeldAttempt } from '../../src/runs/recover.ts'
 import { registerWorker } from '../../src/runs/worker.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
-import type { Store, StorePoint } from '../../src/store/store.ts'
-import { FakeClock } from '../../src/testing/fake-clock.ts'
+import type { Store } from '../../src/store/store.ts'
+import { SimulatedDeath, sqliteError } from '../../src/testing/faults.ts'
+import type { AnyAgent } from '../../src/workers/execute-agent.ts'
 import { tendRegularly } from '../../src/workers/tend.ts'
 import { Worker } from '../../src/workers/worker.ts'
-import { agentsOf } from './agents.ts'
-import { Injector } from './injector.ts'
-import type { FaultKind } from './injector.ts'
+import { SimClock } from './clock.ts'
+import { LEASE_MS, wakesWhenLost } from './faults.ts'
+import type { Fault, FaultKind, Moment, Plan, Planned, StatementMoment } from './faults.ts'
 import { Ledger } from './ledger.ts'
+import { forgetProcesses } from './process-table.ts'
 import { Dice, seededRandomness } from './seeded.ts'
 import { SimProcess } from './sim-process.ts'
-import type { StandIns } from './stand-ins.ts'
+import type { Surroundings } from './sim-process.ts'
+import { forgetDatabases, watchDatabase } from './sqlite.ts'
+import { comeToRest } from './turns.ts'
 
-export const WORKERS = 3
-const LEASE_MS = 1_500
 const MINUTE = 60_000
-/** How many of the dead come back at each step. */
-const RESTARTS = 0.4
 
 /** Beside the database of a world; a folder, so that nobody can watch it: commits are noticed by the simulated clock alone. */
 const UNWATCHABLE = 'holdfast.db-wake'
 
-export interface Fault {
-  readonly kind: FaultKind
-  readonly process: string
-  readonly atMs: number
+/** How soon whoever was taken over may come back: just when his work is being done by another. */
+const SOON_MS = [0, 1, 3, 10, 40]
+
+/** SQLite's own numbers. */
+const ERRORS: Partial<Record<FaultKind, number>> = {
+  busy: 5,
+  'disk error': 10,
+  'disk full': 13,
+  'committed but reported as failed': 10,
+  // SQLITE_BUSY_SNAPSHOT, with its transaction rolled back.
+  'serialization failure': 517,
+}
+const SICK = 10
+
+export interface WorldOptions {
+  readonly seed: number
+  /** An empty database with the newest schema. */
+  readonly template: string
+  readonly plan: Plan
+  readonly jitterMs: number
+  readonly workers: number
+  readonly agentsOf: (world: World, process: SimProcess, store: Store) => ReadonlyMap<string, AnyAgent>
 }
 
 /** The real engine, workers and loop in one thread, on a clock that only the simulation moves. */
 export class World {
-  readonly time = new FakeClock()
+  readonly time = new SimClock()
   readonly ledger = new Ledger()
   readonly faults: Fault[] = []
   readonly warnings: string[] = []
   readonly dice: Dice
-  readonly injector: Injector
   readonly random: Randomness
-  readonly path: string
+  /** Whether anything goes wrong at present. */
+  isTroubled = false
+  /** How many moments there were in which something could. */
+  moments = 0
+  /** Does once more what somebody asked for before. */
+  redeliver: (which: number) => void = () => {}
+  readonly #options: WorldOptions
+  readonly #path: string
   readonly #folder: string
-  readonly #standIns: StandIns
-  readonly #probes: boolean
-  /** Statements of a commit go together, and only whole transactions are interrupted. */
-  readonly isJoined: boolean
   readonly #processes: SimProcess[] = []
-  readonly #slots = new Map<number, SimProcess>()
+  readonly #names = new Map<string, number>()
+  readonly #slots = new Map<SimProcess, number>()
+  readonly #byWorker = new Map<string, SimProcess>()
+  readonly #around: Surroundings
+  #isOver = false
 
-  constructor(seed: number, standIns: StandIns, template: string) {
-    this.dice = new Dice(seed)
-    this.#standIns = standIns
-    this.#probes = this.dice.chance(0.5)
-    this.isJoined = seed % 4 === 0
+  constructor(options: WorldOptions) {
+    forgetProcesses()
+    this.#options = options
+    this.dice = new Dice(options.seed)
     this.random = seededRandomness(this.dice.fork(), () => this.time.now())
-    // From a world in which almost nothing happens to one in which little works.
-    const probability = this.dice.pick([0.0005, 0.002, 0.005, 0.01])
-    this.injector = new Injector({ probability, onFault: (kind, process) => this.befall(kind, process) })
     this.#folder = mkdtempSync(join(memoryDisk(), 'holdfast-simulated-'))
-    this.path = join(this.#folder, 'holdfast.db')
-    copyFileSync(template, this.path)
+    this.#path = join(this.#folder, 'holdfast.db')
+    copyFileSync(options.template, this.#path)
     mkdirSync(join(this.#folder, UNWATCHABLE))
+    const { time } = this
+    this.#around = {
+      time,
+      jitterMs: options.jitterMs,
+      onGate: (process, gate) => void this.#strike(process, gate),
+      onApplied: (change, args, answer) => this.#noticeTakeover(change, args, answer),
+      onEnd: (process) => this.#restart(process),
+    }
   }
 
-  async start(): Promise<void> {
-    for (let slot = 0; slot < WORKERS; slot++) await this.#startWorker(slot)
-  }
-
-  /** What happens to a process, besides the error that its store throws. */
-  befall(kind: FaultKind, process: SimProcess): void {
-    this.faults.push({ kind, process: process.name, atMs: this.time.monotonicMs() })
-    if (kind === 'crash' || kind === 'killed in a tool') this.kill(process)
-    if (kind === 'delay') this.#stopFor(process, 20 + process.dice.below(200))
-    if (kind === 'stopped beyond its lease') this.#stopFor(process, LEASE_MS * (1 + process.dice.below(3)))
-    if (kind === 'clock step') this.time.step(process.dice.pick([-10, -1, 1, 10, 24 * 60]) * MINUTE)
-  }
-
-  kill(process: SimProcess): void {
-    process.die()
-    if (process.identity !== undefined) this.#standIns.kill(process.identity)
-  }
-
-  #stopFor(process: SimProcess, ms: number): void {
-    process.stop()
-    this.time.after(ms, () => process.goOn())
+  start(): void {
+    for (let slot = 0; slot < this.#options.workers; slot++) this.#startWorker(slot)
   }
 
   get workers(): readonly SimProcess[] {
-    return [...this.#slots.values()]
+    return [...this.#slots.keys()]
   }
 
-  /** One that comes and goes, as a command does. */
-  newProcess(name: string, identity?: ProcessIdentity): SimProcess {
-    const process = new SimProcess(name, this.time, this.dice.fork(), identity)
+  /** Lets time pass, event by event. */
+  async pass(ms: number): Promise<void> {
+    const until = this.time.monotonicMs() + ms
+    await comeToRest()
+    while (this.time.fireNext(until)) await comeToRest()
+  }
+
+  newProcess(name: string): SimProcess {
+    const nth = (this.#names.get(name) ?? 0) + 1
+    this.#names.set(name, nth)
+    const process = new SimProcess(`${name} ${nth}`, this.dice.fork(), this.#around)
     this.#processes.push(process)
     return process
   }
 
+  /** By a path of its own to the one file, so that what its database does is known to be its doing. */
   open(process: SimProcess): Promise<Store> {
-    const { injector, isJoined } = this
-    const onPoint = (point: StorePoint) => injector.at(process, point)
-    const onGate = () => {
-      injector.happens('stopped beyond its lease', 0.001, process)
-      if (isJoined) injector.happens('crash', 0.003, process)
+    const own = join(this.#folder, String(process.identity.pid))
+    mkdirSync(own)
+    const path = `${own}/../holdfast.db`
+    watchDatabase(path, (moment, undo) => this.#onStatement(process, moment, undo))
+    return process.open(path)
+  }
+
+  /** Looks at everything, and nothing happens to it. */
+  openUntouched(): Promise<Store> {
+    return openSqliteStore({ path: this.#path, clock: this.time, random: this.random })
+  }
+
+  #onStatement(process: SimProcess, moment: StatementMoment, undo: () => void): void {
+    if (process.dead) throw new SimulatedDeath()
+    if (process.sick > 0 && !moment.startsWith('after')) {
+      process.sick -= 1
+      throw sqliteError(SICK)
     }
-    return process.open(this.path, isJoined ? undefined : onPoint, onGate)
+    const struck = this.#strike(process, moment)
+    if (struck === undefined) return
+    if (struck.kind === 'crash') throw new SimulatedDeath()
+    if (struck.kind === 'serialization failure') undo()
+    throw sqliteError(ERRORS[struck.kind] ?? SICK)
+  }
+
+  #strike(process: SimProcess, moment: Moment): Planned | undefined {
+    process.moments += 1
+    if (!this.isTroubled || process.dead) return undefined
+    this.moments += 1
+    const { name, moments: nth, fate: dice } = process
+    const planned = this.#options.plan.at({ process: name, nth, overall: this.moments, moment, dice })
+    if (planned === undefined) return undefined
+    this.faults.push({ ...planned, process: name, nth, moment, atMs: this.time.monotonicMs() })
+    this.#befall(process, planned)
+    return planned
+  }
+
+  /** What happens to a process, besides the error that its store throws. */
+  #befall(process: SimProcess, { kind, amount }: Planned): void {
+    if (kind === 'crash') process.die()
+    if (kind === 'delay' || kind === 'stopped beyond its lease') {
+      process.stop()
+      process.wakesWhenLost = kind !== 'delay' && wakesWhenLost(amount)
+      this.time.after(amount, () => process.goOn())
+    }
+    if (kind === 'disk error' || kind === 'committed but reported as failed') process.sick = amount
+    if (kind === 'clock step') this.time.step(amount * MINUTE)
+    if (kind === 'duplicate delivery') this.redeliver(amount)
+  }
+
+  /** A worker that was stopped comes back at the worst moment: when another has just taken over what it was about to do. */
+  #noticeTakeover(change: unknown, args: readonly unknown[], answer: unknown): void {
+    if (change !== takeOverRun || answer === undefined) return
+    const lost = this.#byWorker.get((args[0] as HeldAttempt).workerId)
+    if (lost?.wakesWhenLost !== true) return
+    lost.wakesWhenLost = false
+    this.time.after(lost.fate.pick(SOON_MS), () => lost.goOn())
   }
 
   /** What is dead comes back, as by a service manager. */
-  async restartTheDead(): Promise<void> {
-    for (const [slot, process] of this.#slots)
-      if (process.dead && this.dice.chance(RESTARTS)) await this.#startWorker(slot)
+  #restart(process: SimProcess): void {
+    const slot = this.#slots.get(process)
+    if (slot === undefined || this.#isOver) return
+    this.#slots.delete(process)
+    this.time.after(20 + this.dice.below(300), () => this.#startWorker(slot))
   }
 
-  async #startWorker(slot: number): Promise<void> {
-    const identity = this.#standIns.take()
-    const process = this.newProcess(`worker ${slot}`, identity)
-    this.#slots.set(slot, process)
+  #startWorker(slot: number): void {
+    if (this.#isOver) return
+    const process = this.newProcess(`worker ${slot}`)
+    this.#slots.set(process, slot)
     // A start that fails is a process that ends; the service manager tries again.
-    await this.#boot(process, slot, identity).catch((error: unknown) => {
+    this.#boot(process, slot).catch((error: unknown) => {
       this.warnings.push(`${process.name}: ${String(error)}`)
-      this.kill(process)
+      process.die()
     })
   }
 
-  async #boot(process: SimProcess, slot: number, identity: ProcessIdentity): Promise<void> {
+  async #boot(process: SimProcess, slot: number): Promise<void> {
     const store = await this.open(process)
-    const { ledger, injector, time } = this
-    const { random } = process
-    const agents = agentsOf({ process, store, ledger, injector, probes: this.#probes })
+    const { random, clock, identity } = process
+    const agents = this.#options.agentsOf(this, process, store)
     const home = join(this.#folder, `home-${slot}`)
-    const warn = (message: string) => void this.warnings.push(`${time.monotonicMs()} ${process.name}: ${message}`)
-    const options = {
-      store,
-      clock: process.clock,
-      random,
-      home,
-      kind: 'daemon',
-      agents,
-      warn,
-      leaseMs: LEASE_MS,
-      limits: {},
-      concurrency: 4,
-      graceMs: 100,
-    } as const
+    const warn = (message: string) => void this.warnings.push(`${this.time.monotonicMs()} ${process.name}: ${message}`)
     const id = newWorkerId(random)
+    this.#byWorker.set(id, process)
     const worker = { id, kind: 'daemon', home, identity, agents: [...agents.keys()] } as const
-    const booted = (async () => {
-      const registered = await store.apply(registerWorker, worker)
-      if (registered.kind === 'occupied' && judgeProcess(registered.by.identity) === 'dead')
-        await store.apply(registerWorker, worker, registered.by.id)
-      const serving = new Worker(id, options)
-      await serving.start()
-      tendRegularly({ clock: process.clock, leaseMs: LEASE_MS }, serving)
-    })()
-    // Not waited for: the one that starts it may not hang with it.
-    booted.catch((error: unknown) => {
-      warn(String(error))
-      this.kill(process)
-    })
+    const registered = await store.apply(registerWorker, worker)
+    if (registered.kind === 'occupied' && judgeProcess(registered.by.identity) === 'dead')
+      await store.apply(registerWorker, worker, registered.by.id)
+    const limits = {}
+    const fixed = { kind: 'daemon', leaseMs: LEASE_MS, concurrency: 4, graceMs: 100, limits } as const
+    const serving = new Worker(id, { store, clock, random, home, agents, warn, ...fixed })
+    await serving.start()
+    tendRegularly({ clock, leaseMs: LEASE_MS }, serving)
   }
 
   async close(): Promise<void> {
-    for (const process of this.#processes) {
-      await process.close()
-      if (process.identity !== undefined) this.#standIns.giveBack(process.identity)
-    }
+    this.#isOver = true
+    for (const process of this.#processes) await process.close()
+    forgetDatabases()
     rmSync(this.#folder, { recursive: true, force: true })
   }
 }

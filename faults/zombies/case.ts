@@ -141,8 +141,10 @@ function excusesOf({ plan: { engine, clock }, hosts }: Scene): Excuses {
 /** With what it takes to understand a problem. */
 function told({ problems, plan, hosts }: Scene): string[] {
   if (problems.length === 0) return []
-  const said = hosts.flatMap(({ pid, said, exit }) => [...said, `exit ${exit ?? 'no'}`].map((line) => `${pid} ${line}`))
-  return [...problems, JSON.stringify(plan), ...said.filter((line) => !/ (up|ready|ended)\b/.test(line))]
+  const lines = hosts.flatMap(({ pid, said, exit }) =>
+    [...said, `exit ${exit ?? 'no'}`].map((line) => `${pid} ${line}`),
+  )
+  return [...problems, JSON.stringify(plan), ...lines.filter((line) => !/ (up|ready|ended)\b/.test(line))]
 }
 
 /** Until those that are to stop have stopped, each as it takes over from the one before, and the last one carries on. */

@@ -27,7 +27,7 @@ export const allRuns = (store: Store): Promise<Run[]> => store.read(listRuns, { 
 
 /** What a run may be told for its end that is no fault of ours. */
 export interface Excuses {
-  /** As if everything had taken longer than it may: runs time out, and what was delivered is forgotten. */
+  /** As if everything had taken longer than it may: runs time out, what nobody took is a dead letter, what was delivered is forgotten. */
   readonly late: boolean
   /** A worker got no processor for so long that it stopped its commands before its lease ended, as it has to. */
   readonly starved: boolean
@@ -90,7 +90,9 @@ async function lost(store: Store, runs: readonly Run[], promised: Acknowledged, 
     promised.messages.map(async (id) => [id, await store.read(findMessage, id)] as const),
   )
   const untaken = messages
-    .filter(([, message]) => message?.state !== 'consumed' && !(late && message === undefined))
+    .filter(
+      ([, message]) => message?.state !== 'consumed' && !(late && (message === undefined || message.state === 'dead')),
+    )
     .map(([id, message]) => `a message that was accepted is ${message?.state ?? 'gone'}: ${id}`)
   const occurrences = await store.read(listOccurrences, { limit: MOST })
   const firings = promised.schedules.flatMap((id) => {

@@ -21,9 +21,11 @@ export class Databases {
   readonly #folder: string
   readonly #server: pg.Pool | undefined
   readonly #serverUrl: string
+  readonly #afterwards: () => Promise<void>
   #made = 0
 
-  private constructor(folder: string, serverUrl: string | undefined) {
+  private constructor(folder: string, serverUrl: string | undefined, afterwards: () => Promise<void>) {
+    this.#afterwards = afterwards
     this.#folder = folder
     this.#serverUrl = serverUrl ?? ''
     this.#server = serverUrl === undefined ? undefined : new pg.Pool({ connectionString: serverUrl, max: 2 })
@@ -33,9 +35,9 @@ export class Databases {
     this.engines = serverUrl === undefined ? ['sqlite'] : ['sqlite', 'sqlite', 'postgres']
   }
 
-  /** Without a server there is SQLite alone. */
-  static async create(serverUrl?: string): Promise<Databases> {
-    const made = new Databases(mkdtempSync(join(memoryDisk(), 'holdfast-zombies-')), serverUrl)
+  /** Without a server there is SQLite alone. `afterwards`: when the last of them was closed. */
+  static async create(serverUrl?: string, afterwards = () => Promise.resolve()): Promise<Databases> {
+    const made = new Databases(mkdtempSync(join(memoryDisk(), 'holdfast-zombies-')), serverUrl, afterwards)
     await (await openSqliteStore({ path: join(made.#folder, 'template.db') })).close()
     if (serverUrl === undefined) return made
     await made.#server?.query(`create database ${made.#template}`)
@@ -75,6 +77,7 @@ export class Databases {
   async close(): Promise<void> {
     await this.#server?.query(`drop database if exists ${this.#template} with (force)`).catch(() => {})
     await this.#server?.end()
+    await this.#afterwards()
     rmSync(this.#folder, { recursive: true, force: true, maxRetries: 5 })
   }
 }

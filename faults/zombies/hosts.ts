@@ -14,7 +14,7 @@ export class Host {
   readonly #process: ChildProcess
   readonly #exited: Promise<string>
   #said: string[] = []
-  #listeners = new Set<() => void>()
+  readonly #listeners = new Set<() => void>()
   #goesOn: NodeJS.Timeout | undefined
   /** How it ended, if it did. */
   exit: string | undefined

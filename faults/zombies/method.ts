@@ -16,16 +16,12 @@ export const zombies: Method = {
     'Workers, real processes, are stopped between two transactions for longer than their lease, another takes over, and they come back; clocks are wrong by an hour, by 400 days, set back, fast or slow',
   cases: 'takeovers',
   async run(campaign) {
+    const { first, most, isOver, tell } = campaign
     const server = await PostgresServer.create({ fsync: false })
-    try {
-      const { first, most, isOver, tell } = campaign
-      let next = first
-      const nextSeed = () => (next < first + most && !isOver() ? next++ : undefined)
-      const lanes = Math.min(availableParallelism() * CASES_A_CORE, most)
-      await sideBySide(nextSeed, tell, await Databases.create(server.url()), lanes)
-    } finally {
-      await server.stop()
-    }
+    const databases = await Databases.create(server.url(), () => server.stop())
+    let next = first
+    const nextSeed = () => (next < first + most && !isOver() ? next++ : undefined)
+    await sideBySide(nextSeed, tell, databases, Math.min(availableParallelism() * CASES_A_CORE, most))
   },
 }
 
@@ -41,7 +37,11 @@ export async function sideBySide(
     for (let seed = nextSeed(); seed !== undefined; seed = nextSeed()) tell(await play(seed, databases, hosts))
   }
   // A process that is stopped does not notice that nobody is there any more.
-  const leave = () => void hosts.close().then(() => process.exit(130))
+  const leave = async () => {
+    await hosts.close()
+    await databases.close()
+    process.exit(130)
+  }
   process.once('SIGINT', leave).once('SIGTERM', leave)
   try {
     await Promise.all(Array.from({ length: lanes }, lane))

@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
-import { readProcess, readProcessTable, type ProcessRow } from './process-table.ts'
-import { findProcesses, killAll, withDescendants, type Trail } from './trail.ts'
+import { systemRandomness } from '../base/ids.ts'
+import { MARK_VARIABLE, carriesMark, readProcess, readProcessTable, type ProcessRow } from './process-table.ts'
+import { findProcesses, killAll, sweepByMark, withDescendants, type Trail } from './trail.ts'
 
 const row = (pid: number, parent: number, more: Partial<ProcessRow> = {}): ProcessRow => ({
   pid,
@@ -52,3 +53,27 @@ test('killing is over when they are dead, and not when they were told to die [co
   const alive = members.toReversed().filter((member) => readProcess(member.pid)?.dead === false)
   expect({ killed, alive }).toEqual({ killed: 9, alive: [] })
 })
+
+test.skipIf(process.platform !== 'linux')(
+  'one that forks and ends at once, in a session of its own each time, does not get away [control/stop-means-stopped]',
+  async () => {
+    const mark = systemRandomness.hex(16)
+    // Each lives for 20 ms; after a minute of that it ends, whatever became of this test.
+    const hop = 'echo; sleep 0.02; [ "$2" -eq 0 ] || { setsid sh -c "$1" sh "$1" $(($2 - 1)) & }'
+    const child = spawn('/bin/sh', ['-c', hop, 'sh', hop, '2000'], {
+      detached: true,
+      env: { PATH: process.env['PATH'], [MARK_VARIABLE]: mark },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    let hops = 0
+    await new Promise<void>((resolve) =>
+      child.stdout.on('data', (chunk: Buffer) => {
+        hops += chunk.length
+        if (hops > 5) resolve()
+      }),
+    )
+    expect(await sweepByMark(mark)).toBeGreaterThan(0)
+    const left = Array.from({ length: 8 }, () => readProcessTable().filter(({ pid }) => carriesMark(pid, mark)))
+    expect(left.flat()).toEqual([])
+  },
+)

@@ -262,13 +262,16 @@ const nextOf = (agents: readonly string[]) =>
 function* takeCalls(agents: readonly string[], attempts: readonly AttemptId[]): Transition<ClaimedCall[]> {
   const claimed = yield* all(
     claimedRow,
-    sql`update runs set state = 'running', fence = fence + 1, attempt = attempt + 1, started_at = coalesce(started_at, ${now}),
-        expires_at = null
-      where seq in (select seq from runs where state = 'queued' and input is not null
+    // Looked for once: asked again for each row, as PostgreSQL does with a table that it takes for a small one, the next ones would
+    // be found each time, and all that waits would be taken.
+    sql`with next as materialized (select seq from runs where state = 'queued' and input is not null
           -- Or the index of agents would be taken, which has all that ever ran.
           and ${unindexed(sql`agent in (${literals(agents)})`)}
           and (expires_at is null or expires_at > ${now})
         order by priority desc, seq limit ${attempts.length} ${skipLocked})
+      update runs set state = 'running', fence = fence + 1, attempt = attempt + 1, started_at = coalesce(started_at, ${now}),
+        expires_at = null
+      where seq in (select seq from next)
       returning seq, id, thread_id, agent, request, input, fence, attempt, ${now} - started_at - parked_ms as worked_ms`,
   )
   return claimed.map((call, index) => ({ ...call, attemptId: attempts[index]! }))

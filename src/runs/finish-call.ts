@@ -49,7 +49,7 @@ export function* finishCall(
   if (outcome.state !== 'succeeded' || !isPlain) return yield* finishAsAny(attempt, outcome)
   const { result } = outcome
   const text = result === undefined ? null : JSON.stringify(result)
-  if ((yield* succeedLight(attempt, text)) === 0) return yield* finishAsAny(attempt, outcome)
+  if ((yield* succeedLight(attempt.runSeq, attempt.fence, text)) === 0) return yield* finishAsAny(attempt, outcome)
   yield* endCallAttempt(attempt.id, 'succeeded')
   const { threadId, agent } = call
   const { runId } = attempt

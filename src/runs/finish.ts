@@ -117,20 +117,20 @@ function* writeEnd(holds: ReturnType<typeof sql>, outcome: Outcome): Transition<
  * The success of a run on which nothing hangs: no parent, schedule, slot or workspace. Guarded like every end, and whoever does
  * not win by it asks `finishRun`. Of its own because many of these go in one statement.
  */
-export const succeedLight = ({ runId, fence }: AttemptRef, result: string | null): Query<number> =>
-  change(SUCCESSES, [runId, fence, result])
+export const succeedLight = (runSeq: number, fence: number, result: string | null): Query<number> =>
+  change(SUCCESSES, [runSeq, fence, result])
 
 const SUCCESSES: Joint = {
   table: 'runs',
   columns: [
-    ['id', 'word'],
+    ['seq', 'bigint'],
     ['fence', 'bigint'],
     ['result', 'text'],
   ],
-  key: ['id'],
+  key: ['seq'],
   likely: true,
   many: sql`update runs set state = 'succeeded', ended_at = ${now}, result = given.result
-    from ${GIVEN} where runs.id = given.id and runs.fence = given.fence and ${unindexed(sql`runs.state = 'running'`)}
+    from ${GIVEN} where runs.seq = given.seq and runs.fence = given.fence and ${unindexed(sql`runs.state = 'running'`)}
       and runs.cancel_requested_at is null`,
 }
 

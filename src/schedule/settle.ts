@@ -207,11 +207,7 @@ export function* endSchedule(schedule: Schedule, state: 'ended' | 'removed', rea
 }
 
 /** Its owner, else the owner's parent; `operator`: there is neither, and the event is for a person. */
-function* tellOwner(
-  schedule: Schedule,
-  key: string,
-  words: string,
-): Transition<'owner' | 'parent' | 'operator'> {
+function* tellOwner(schedule: Schedule, key: string, words: string): Transition<'owner' | 'parent' | 'operator'> {
   const { ownerThread } = schedule
   if (ownerThread === null) return 'operator'
   if (yield* tellThread(ownerThread, key, words)) return 'owner'

@@ -1,8 +1,7 @@
 let nonce: string | undefined
 
 /** Of this process, and told to nobody: what it could not put back is known by it. */
-const ownNonce = (): string =>
-  (nonce ??= process.getBuiltinModule('node:crypto').randomBytes(12).toString('hex'))
+const ownNonce = (): string => (nonce ??= process.getBuiltinModule('node:crypto').randomBytes(12).toString('hex'))
 
 /** Why a value is not there: nobody here knows what it is called by, or has the key that it was sealed under. */
 export type Why = 'name' | 'key'

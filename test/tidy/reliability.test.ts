@@ -37,7 +37,7 @@ test('a failure is on the page, with the seeds among which it is', () => {
   const text = writePage(someTotals(3), plotsOf)
   expect(text).toContain('**3 failing cases**')
   expect(text).toContain('at most 3, see the failures below')
-  expect(text).toContain('seeds 1 to 8')
+  expect(text).toContain('seeds 1, 2, 3 of 1 to 8')
   expect(text).toContain('**Nothing was run since.**')
 })
 
@@ -53,6 +53,7 @@ function someTotals(failing: number): Totals {
     add(total, { seed, faults: { 'a kill': 2 }, runs: 1, effects: 1, recoveryMs: seed * 100, problems })
   }
   const campaign = { at: '2026-11-16T01:00', commit: 'abc1234', first: 1, last: 8, cases: 8, faults: 16, seconds: 4 }
-  total.campaigns.push({ ...campaign, failures: failing })
+  const failed = Array.from({ length: failing }, (_, index) => index + 1)
+  total.campaigns.push({ ...campaign, failures: failing, failed })
   return { kill: total }
 }

@@ -1,0 +1,18 @@
+import type { Campaign, Method } from '../method.ts'
+import { inJobs, oneJob } from '../simulation/jobs.ts'
+
+const SCRIPT = new URL('worker.ts', import.meta.url).pathname
+
+/** The world of the simulation without chance: one fault at one moment, and then the next. */
+export const exhaustive: Method = {
+  name: 'exhaustive',
+  title:
+    'Twelve small scenarios in one thread, each of eight faults at every moment at which it can happen: every statement, reply, effect and record',
+  cases: 'cases',
+  finite: true,
+  run: (campaign: Campaign) => inJobs(SCRIPT, campaign),
+}
+
+/** So many of the table, one of each `step`; of those whose words match. */
+export const someOf = (step: number, most: number, tell: Campaign['tell'], pattern = ''): Promise<void> =>
+  oneJob(SCRIPT, { first: 1, most: most * step, isOver: () => false, tell }, 0, step, [pattern])

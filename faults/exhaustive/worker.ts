@@ -1,0 +1,33 @@
+/**
+ * Plays one case of the table after the other and prints what came of each, a line of JSON; or says how many there are.
+ *
+ *   node worker.ts FIRST STEP HOW_MANY [PATTERN]     of those whose words it matches
+ *   node worker.ts count
+ */
+import { rmSync } from 'node:fs'
+import { dirname } from 'node:path'
+
+import { becomeWorld } from '../simulation/one-thread.ts'
+
+const [, , first = '1', step = '1', howMany = '1', pattern = ''] = process.argv
+process.stdin.resume().on('end', () => process.exit(0))
+await becomeWorld()
+const { outcomeOf } = await import('../simulation/scenario.ts')
+const { makeTemplate } = await import('../simulation/world.ts')
+const { SCENARIOS } = await import('./scenarios.ts')
+const { inWords, makeTable, playCase } = await import('./table.ts')
+const template = await makeTemplate()
+process.on('exit', () => rmSync(dirname(template), { recursive: true, force: true }))
+// The first one loads what is found loaded from then on.
+await makeTable(template, SCENARIOS.slice(0, 1))
+const table = (await makeTable(template)).filter((one) => new RegExp(pattern).test(inWords(one)))
+if (first === 'count') process.stdout.write(`${table.length}\n`)
+else
+  for (let index = 0, seed = Number(first); index < Number(howMany); index++, seed += Number(step)) {
+    const one = table[seed - 1]
+    if (one === undefined) break
+    const outcome = outcomeOf(await playCase(one, template))
+    const problems = outcome.problems.map((problem) => `${inWords(one)}: ${problem}`)
+    process.stdout.write(`${JSON.stringify({ seed, ...outcome, problems })}\n`)
+  }
+process.exit(0)

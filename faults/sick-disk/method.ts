@@ -1,0 +1,55 @@
+import type { Campaign, Method } from '../method.ts'
+import { canTrace } from '../power-loss/record.ts'
+import { Dice } from '../simulation/seeded.ts'
+import { casesOf, play } from './case.ts'
+import type { Case } from './case.ts'
+import { canMount } from './mount.ts'
+import { SCENARIOS } from './scenarios.ts'
+
+/** Each takes a core half of its time: most of it is the start of processes. */
+const AT_ONCE = 2
+
+/** Real programs; each call to the disk that they make fails once, in each of three ways. */
+export const sickDisk: Method = {
+  name: 'sick-disk',
+  title: 'Real programs whose every call to the disk fails once: EIO, ENOSPC, EMFILE; small and read-only file systems',
+  cases: 'calls that fail',
+  finite: true,
+  async run(campaign) {
+    if (!canTrace()) {
+      console.log('left out: it needs strace, and the right to use it')
+      return
+    }
+    const table = await allCases(campaign.isOver)
+    try {
+      await inOrder(campaign, table)
+    } finally {
+      for (const { template } of table) template.remove()
+    }
+  },
+}
+
+/** In an order that mixes the scenarios, the same each time: a short campaign sees something of each. */
+async function allCases(isOver: () => boolean): Promise<Case[]> {
+  const withMounts = canMount()
+  const cases: Case[] = []
+  for (const scenario of SCENARIOS) if (!isOver()) cases.push(...(await casesOf(scenario, withMounts)))
+  const dice = new Dice(1)
+  return cases
+    .map((each) => ({ each, place: dice.fraction() }))
+    .toSorted((a, b) => a.place - b.place)
+    .map(({ each }) => each)
+}
+
+async function inOrder({ first, most, isOver, tell }: Campaign, table: readonly Case[]): Promise<void> {
+  const end = Math.min(first - 1 + most, table.length)
+  let next = first - 1
+  const work = async () => {
+    while (next < end && !isOver()) {
+      const place = next
+      next += 1
+      tell({ seed: place + 1, ...(await play(table[place]!)) })
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, work))
+}
