@@ -4,9 +4,6 @@
  *   node worker.ts FIRST STEP HOW_MANY [PATTERN]     of those whose words it matches
  *   node worker.ts count
  */
-import { rmSync } from 'node:fs'
-import { dirname } from 'node:path'
-
 import { becomeWorld } from '../simulation/one-thread.ts'
 
 const [, , first = '1', step = '1', howMany = '1', pattern = ''] = process.argv
@@ -17,7 +14,6 @@ const { makeTemplate } = await import('../simulation/world.ts')
 const { SCENARIOS } = await import('./scenarios.ts')
 const { inWords, makeTable, playCase } = await import('./table.ts')
 const template = await makeTemplate()
-process.on('exit', () => rmSync(dirname(template), { recursive: true, force: true }))
 // The first one loads what is found loaded from then on.
 await makeTable(template, SCENARIOS.slice(0, 1))
 const table = (await makeTable(template)).filter((one) => new RegExp(pattern).test(inWords(one)))

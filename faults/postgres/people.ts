@@ -3,6 +3,7 @@ import { decideApproval } from '../../src/actions/decide.ts'
 import { openDoubts, resolveDoubt } from '../../src/actions/doubt.ts'
 import type { Runtime } from '../../src/index.ts'
 import { until } from '../../test/support/until.ts'
+import { Dice } from '../simulation/seeded.ts'
 import type { World } from './world.ts'
 
 export interface Acknowledged {
@@ -17,7 +18,9 @@ function untilAcknowledged<T>(request: () => Promise<T>): Promise<T> {
 
 /** Sends messages and calls functions, one after another, and keeps what was acknowledged. */
 export async function askForWork(office: Runtime, world: World, at: number, enough: () => boolean): Promise<void> {
-  const { acknowledged, dice } = world
+  const { acknowledged } = world
+  // Not the dice of what goes wrong: how often somebody asks depends on the machine.
+  const dice = new Dice(at)
   for (let number = 0; !enough(); number++) {
     const key = `${at}-${number}`
     const sent = await untilAcknowledged(() => office.send({ agent: 'clerk', text: key, key: `message ${key}` }))

@@ -86,22 +86,21 @@ export class World {
 
   /** Lets the trouble happen while everybody works, and waits until all that was begun has come to its end. */
   async live({ cause, crossing = false }: Trouble) {
-    let enough = false
+    let [enough, settled] = [false, false]
     const isEnough = () => enough
-    const working = this.load.work(isEnough, 4, crossing)
-    const asking = Promise.all(this.offices.map((office, at) => askForWork(office, this, at, isEnough)))
-    const deciding = this.#decideUntil(() => enough && settled)
-    let settled = false
     const problems: string[] = []
     const stuck = (error: unknown) => {
       problems.push(`stuck: ${String(error)}`)
       return {}
     }
+    const working = this.load.work(isEnough, 4, crossing).catch(stuck)
+    const askers = this.offices.map((office, at) => askForWork(office, this, at, isEnough).catch(stuck))
+    const deciding = this.#decideUntil(() => enough && settled)
     const faults: Record<string, number> = await cause(this).catch(stuck)
     enough = true
     const since = performance.now()
     // Whoever still asks for something may begin another run.
-    await Promise.all([working, asking]).catch(stuck)
+    await Promise.all([working, ...askers])
     await this.#ended().catch(stuck)
     settled = true
     const recoveryMs = performance.now() - since

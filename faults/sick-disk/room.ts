@@ -20,6 +20,14 @@ const HANG_MS = 60_000
 /** A disk that stays sick is waited for, by design; then whoever sits there gives up. */
 const GIVE_UP_MS = 10_000
 
+/** Whoever ends this process by a signal ends what it started. */
+const living = new Set<ChildProcess>()
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => {
+    for (const child of living) child.kill('SIGKILL')
+    process.kill(process.pid, signal)
+  })
+
 const HEALTHY: Disguise = { before: [], env: {} }
 
 export interface Ended {
@@ -114,6 +122,8 @@ export class Room {
       killSignal: 'SIGKILL' as const,
     }
     const child = spawn(program, args, options)
+    living.add(child)
+    child.once('exit', () => living.delete(child))
     let [stdout, stderr] = ['', '']
     child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
     child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))

@@ -13,7 +13,7 @@ const { syncBuiltinESMExports } = require('node:module')
 const { constants } = require('node:os')
 
 const { SICK, SICK_BELOW: below = '/nowhere', SICK_WHO: who = 'program', SICK_COUNT: countFile } = process.env
-const isSupervisor = process.argv[1]?.includes('supervisor-main') === true
+const isSupervisor = process.argv.some((word) => word.includes('supervisor-main'))
 const isMeant = isSupervisor === (who === 'supervisor')
 const [errno = '', nth = '0', mode = 'once'] = (SICK ?? '').split(':')
 

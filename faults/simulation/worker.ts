@@ -5,9 +5,6 @@
  *   node worker.ts FIRST_SEED STEP HOW_MANY
  *   node worker.ts shrink SEED
  */
-import { rmSync } from 'node:fs'
-import { dirname } from 'node:path'
-
 import { becomeWorld } from './one-thread.ts'
 
 /** The first world loads what the others find loaded. */
@@ -19,7 +16,6 @@ await becomeWorld()
 const { outcomeOf, simulate } = await import('./scenario.ts')
 const { makeTemplate } = await import('./world.ts')
 const template = await makeTemplate()
-process.on('exit', () => rmSync(dirname(template), { recursive: true, force: true }))
 await simulate(WARM_UP_SEED, template)
 if (first === 'shrink') {
   const { shortest } = await import('./shrink.ts')

@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 import { newWorkerId } from '../../src/base/ids.ts'
 import type { Randomness } from '../../src/base/ids.ts'
@@ -83,7 +83,7 @@ export class World {
     this.#options = options
     this.dice = new Dice(options.seed)
     this.random = seededRandomness(this.dice.fork(), () => this.time.now())
-    this.#folder = mkdtempSync(join(memoryDisk(), 'holdfast-simulated-'))
+    this.#folder = mkdtempSync(join(dirname(options.template), 'world-'))
     this.#path = join(this.#folder, 'holdfast.db')
     copyFileSync(options.template, this.#path)
     mkdirSync(join(this.#folder, UNWATCHABLE))
@@ -227,9 +227,11 @@ export class World {
   }
 }
 
-/** An empty database with the newest schema, to be copied. */
+/** An empty database with the newest schema, to be copied. With this process its folder goes, and all worlds in it. */
 export async function makeTemplate(): Promise<string> {
-  const folder = mkdtempSync(join(memoryDisk(), 'holdfast-faults-'))
+  const folder = mkdtempSync(join(memoryDisk(), 'holdfast-simulated-'))
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
   const path = join(folder, 'holdfast.db')
   await (await openSqliteStore({ path })).close()
   return path

@@ -36,18 +36,17 @@ export async function sideBySide(
   const lane = async () => {
     for (let seed = nextSeed(); seed !== undefined; seed = nextSeed()) tell(await play(seed, databases, hosts))
   }
-  // A process that is stopped does not notice that nobody is there any more.
-  const leave = async () => {
+  const close = async () => {
     await hosts.close()
     await databases.close()
-    process.exit(130)
   }
+  // A process that is stopped does not notice that nobody is there any more.
+  const leave = () => void close().finally(() => process.exit(130))
   process.once('SIGINT', leave).once('SIGTERM', leave)
   try {
     await Promise.all(Array.from({ length: lanes }, lane))
   } finally {
     process.off('SIGINT', leave).off('SIGTERM', leave)
-    await hosts.close()
-    await databases.close()
+    await close()
   }
 }

@@ -224,9 +224,9 @@ export async function named<T>(path: string, work: () => Promise<T>): Promise<T>
 }
 
 /** The same for an error that is there already; anything that is not such a trouble passes unchanged. */
-export function explainTrouble(error: unknown, path: string): unknown {
+export function explainTrouble(error: unknown, path: string, deed: 'read' | 'write' = 'write'): unknown {
   const trouble = TROUBLES[errorCode(error) ?? '']
   if (trouble === undefined) return error
   const details: ErrorDetails = { remedy: trouble.remedy, cause: error }
-  return new HoldfastError(trouble.code, `cannot write ${path}: ${trouble.says}`, details)
+  return new HoldfastError(trouble.code, `cannot ${deed} ${path}: ${trouble.says}`, details)
 }

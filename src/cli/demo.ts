@@ -114,8 +114,7 @@ const performing =
 
 const ACTS = [performing(killed), performing(inDoubt), performing(rateLimit), performing(stubborn)]
 
-const isVerified = ({ checks }: Pick<PlayedAct, 'checks'>): boolean =>
-  checks.length > 0 && checks.every(({ ok }) => ok)
+const isVerified = ({ checks }: Pick<PlayedAct, 'checks'>): boolean => checks.length > 0 && checks.every(({ ok }) => ok)
 
 const describeCheck = ({ what, ok, seen }: Check) =>
   ok ? `ok    ${what}` : `FAIL  ${what}; seen: ${typeof seen === 'string' ? seen : JSON.stringify(seen)}`

@@ -100,8 +100,7 @@ export const objectOf = (properties: object, required: readonly string[] = []): 
 })
 
 /** The number of a request: all ids of what it makes come from it, so it makes them once. */
-const numberOf = (tool: string, threadId: ThreadId, key: string): string =>
-  digestOf([tool, threadId, key]).slice(0, 32)
+const numberOf = (tool: string, threadId: ThreadId, key: string): string => digestOf([tool, threadId, key]).slice(0, 32)
 
 export const numberFor = ({ random }: Desk, tool: string, { caller, key }: Call): string =>
   key === undefined ? random.id() : numberOf(tool, caller.thread.id, key)

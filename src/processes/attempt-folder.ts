@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createFileOnce, errorCode, writeFileAtomic } from '../base/files.ts'
+import { createFileOnce, errorCode, explainTrouble, writeFileAtomic } from '../base/files.ts'
 import { openedFrom, sealedFor } from '../secrets/folders.ts'
 import type { Secrets } from '../secrets/secrets.ts'
 import type { CommandEnd, Containment, StoredSpec, StreamName } from './command.ts'
@@ -41,7 +41,7 @@ const read = <T>(folder: string, name: string): T | undefined => {
     return JSON.parse(openedFrom(folder, text)) as T
   } catch (error) {
     if (errorCode(error) === 'ENOENT' || error instanceof SyntaxError) return undefined
-    throw error
+    throw explainTrouble(error, join(folder, name), 'read')
   }
 }
 

@@ -82,15 +82,7 @@ export function* forgetRuns(seen: readonly Pick<OldRun, 'id' | 'lastEvent'>[], c
 }
 
 /** By the column that names the run, in the order that their references allow. */
-const TABLES_OF_RUN = [
-  'approvals',
-  'late_results',
-  'attempts',
-  'actions',
-  'entries',
-  'workspaces',
-  'events',
-] as const
+const TABLES_OF_RUN = ['approvals', 'late_results', 'attempts', 'actions', 'entries', 'workspaces', 'events'] as const
 
 function deletions(runs: readonly { readonly id: RunId; readonly seq: number }[]): Query<number>[] {
   const ids = among(runs.map(({ id }) => id))

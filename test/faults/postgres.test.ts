@@ -25,7 +25,8 @@ describe('a real PostgreSQL under callers, workers, agents and functions', () =>
     async ({ seed, kinds }) => {
       const { problems, faults, runs, effects } = await play(place, seed, SHARE)
       expect(problems).toEqual([])
-      expect(Object.keys(faults).toSorted()).toEqual(kinds)
+      expect(kinds).toEqual(expect.arrayContaining(Object.keys(faults)))
+      expect(Object.values(faults).reduce((sum, times) => sum + times, 0)).toBeGreaterThan(0)
       expect(runs).toBeGreaterThan(0)
       expect(effects).toBeGreaterThan(0)
     },
