@@ -33,6 +33,19 @@ describe.each(engines)('a loop that was taken over, on $name', (engine) => {
     await assertInvariants(store)
   })
 
+  test('what the model was asked when its worker died is asked again by the taker [inbox/never-lost]', async () => {
+    const stage = await open()
+    stage.answer = () => Promise.reject(new Error('its worker died'))
+    await stage.send('count the beans')
+    const claim = await stage.claim()
+    await expect(stage.run(claim)).rejects.toThrow('its worker died')
+    stage.answer = () => undefined
+    stage.replies = [{ text: '12 beans.' }]
+    expect(await stage.finished(await stage.takeOver(claim))).toMatchObject({ result: { text: '12 beans.' } })
+    expect(stage.asked.at(-1)?.messages).toEqual([{ role: 'user', text: 'count the beans' }])
+    await assertInvariants(stage.store)
+  })
+
   test('a worker that was superseded before it acted on a reply leaves that to its taker [runs/fenced] [actions/once]', async () => {
     const stage = await open()
     stage.replies = [{ text: 'done' }]

@@ -26,8 +26,8 @@ import { explain, isBusy, isFull } from './errors.ts'
 interface Member {
   readonly change: Change<readonly unknown[], unknown>
   readonly args: readonly unknown[]
-  resolve(value: unknown): void
-  reject(error: unknown): void
+  readonly resolve: (value: unknown) => void
+  readonly reject: (error: unknown) => void
   /** What it returned; told when the commit has. */
   value?: unknown
   /** It was rolled back alone, for this. */
@@ -80,7 +80,8 @@ export class GroupCommit {
   submit<Args extends readonly unknown[], T>(change: Change<Args, T>, args: Args): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#closed) return reject(closedError())
-      this.#waiting.push({ change: change as Member['change'], args, resolve: resolve as Member['resolve'], reject })
+      const told = resolve as (value: unknown) => void
+      this.#waiting.push({ change: change as Member['change'], args, resolve: told, reject })
       this.#flushing ??= this.#flush()
     })
   }
