@@ -7,7 +7,7 @@ import { all, first, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { UNDECIDED, actionRow, findAction } from './action.ts'
 import type { Action } from './action.ts'
-import { recordSettled } from './propose.ts'
+import { besideIdentical, recordSettled } from './propose.ts'
 import { followAction } from './step-doubt.ts'
 
 /** What nobody knows about, oldest first. */
@@ -91,7 +91,8 @@ function* write(action: Action, resolution: Resolution): Transition<Action | und
 export function* doubtAgain({ id, tries }: Action, error: string): Transition<Action | undefined> {
   const doubtful = yield* first(
     actionRow,
-    sql`update actions set state = 'in_doubt', error = ${error}, settled_by = 'nobody', settled_at = ${now}
+    sql`update actions set state = 'in_doubt', error = ${error}, settled_by = 'nobody', settled_at = ${now},
+        again = ${besideIdentical()}
       where id = ${id} and state = 'approved' and tries = ${tries} and tries > 0 returning *`,
   )
   if (doubtful !== undefined) yield* recordSettled(doubtful)

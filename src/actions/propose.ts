@@ -3,7 +3,8 @@ import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
 import { integer, row } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
-import { first, one, run, single } from '../store/transition.ts'
+import type { Sql } from '../store/sql.ts'
+import { all, first, one, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { actionRow } from './action.ts'
 import type { Action, Decision } from './action.ts'
@@ -179,13 +180,31 @@ export function* recordSettled(action: Action): Transition<void> {
 }
 
 /**
+ * For one that goes from approved to in doubt. While it was to be done again an identical call may have begun: then it is in doubt
+ * beside that one, or `actions_once` would not let it, and its run could not even end.
+ */
+export const besideIdentical = (others: Sql = sql`o.state in ('started', 'done', 'in_doubt')`): Sql =>
+  sql`case when exists (select 1 from actions o where o.run_id = actions.run_id and o.signature = actions.signature
+      and o.id <> actions.id and o.repeats = 'once' and o.again is null and o.repeat_of is null and ${others})
+    then coalesce(again, 'who had it done again') else again end`
+
+// Of several that are in doubt again together the first one counts.
+const BEGUN_OR_FIRST = sql`(o.state in ('started', 'done', 'in_doubt')
+  or (o.state in ('waiting', 'approved') and o.tries > 0 and o.id < actions.id))`
+
+/**
  * The run ended before these began: nothing of them will happen. What has started settles by itself. What was in doubt and was to
  * be done again is in doubt again: who had begun it may be paused in front of it, and nobody made sure that it is not.
  */
 export function* withdrawActions(runId: RunId): Transition<void> {
-  yield* run(sql`update actions set state = case when tries > 0 then 'in_doubt' else 'withdrawn' end, settled_at = ${now},
+  const ended = yield* all(
+    actionRow,
+    sql`update actions set state = case when tries > 0 then 'in_doubt' else 'withdrawn' end, settled_at = ${now},
       settled_by = case when tries > 0 then 'nobody' else settled_by end,
+      again = case when tries > 0 then ${besideIdentical(BEGUN_OR_FIRST)} else again end,
       error = case when tries > 0 then 'its run ended before it was done again' else 'the run ended' end
-    where run_id = ${runId} and state in ('proposed', 'waiting', 'approved')`)
+    where run_id = ${runId} and state in ('proposed', 'waiting', 'approved') returning *`,
+  )
+  for (const action of ended) if (action.state === 'in_doubt') yield* recordSettled(action)
   yield* withdrawApprovals(runId)
 }

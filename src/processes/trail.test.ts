@@ -77,3 +77,21 @@ test.skipIf(process.platform !== 'linux')(
     expect(left.flat()).toEqual([])
   },
 )
+
+test.skipIf(process.platform !== 'linux')(
+  'what a stranger who got the number of the leader starts while we look is left alone',
+  async () => {
+    // A child that was killed is told of. After ten thousand of them it ends, whatever became of this test.
+    const script = 'for each in $(seq 10000); do /bin/true || echo killed; done'
+    const stranger = spawn('/bin/sh', ['-c', script], { detached: true, stdio: ['ignore', 'pipe', 'ignore'] })
+    let said = ''
+    stranger.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()))
+    const leader = { pid: stranger.pid!, startTime: 1 }
+    let killed = 0
+    for (let look = 0; look < 20; look += 1)
+      killed += await killAll({ mark: 'none', since: 0, leader, cgroup: null, holder: null })
+    stranger.kill('SIGKILL')
+    await once(stranger, 'close')
+    expect({ killed, said }).toEqual({ killed: 0, said: '' })
+  },
+)

@@ -23,11 +23,15 @@ export interface Root {
   readonly startTime: number
 }
 
-/** Every living process of the command, the holders of its namespace included. */
-export function findProcesses(trail: Trail, table: readonly ProcessRow[] = readProcessTable()): ProcessRow[] {
+/** Every living process of the command in a table, the holders of its namespace included; `all` has whoever is known to live. */
+export function findProcesses(
+  trail: Trail,
+  table: readonly ProcessRow[] = readProcessTable(),
+  all: readonly ProcessRow[] = table,
+): ProcessRow[] {
   const candidates = table.filter((row) => !row.dead && row.pid !== process.pid && row.startTime >= trail.since)
   const inCgroup = new Set(trail.cgroup === null ? [] : cgroupProcesses(trail.cgroup))
-  const roots = trustedRoots(trail, table)
+  const roots = trustedRoots(trail, all)
   return withDescendants(candidates, (row) => {
     return inCgroup.has(row.pid) || roots.has(row.group) || roots.has(row.session) || carriesMark(row.pid, trail.mark)
   })
@@ -124,11 +128,14 @@ const NEWBORN_ROUNDS = 20
  */
 function killNewborn(trail: Trail, table: readonly ProcessRow[]): ProcessRow[] {
   const seen = new Set(table.map((row) => row.pid))
+  // A stranger who has the number of the leader may be among those: what it starts now is none of ours.
+  const all = [...table]
   const killed: ProcessRow[] = []
   for (let round = 0; round < NEWBORN_ROUNDS; round += 1) {
     const born = readNewcomers(seen)
     if (born === undefined) break
-    for (const row of findProcesses(trail, born)) {
+    all.push(...born)
+    for (const row of findProcesses(trail, born, all)) {
       signal(row.pid, 'SIGKILL')
       killed.push(row)
     }

@@ -107,7 +107,7 @@ export class Matcher {
 
   #enter(literal: string, what: Pick<Candidate, 'known' | 'shape'>): void {
     // With three characters only, the second place goes on into whatever may follow.
-    if (literal.length === 3) for (const next of FOLLOWING) this.#enterAt(literal, 1, literal.slice(1) + next, what)
+    if (literal.length === 3) for (const sign of FOLLOWING) this.#enterAt(literal, 1, literal.slice(1) + sign, what)
     const offset = literal.length === 3 ? 0 : rarest(literal)
     this.#enterAt(literal, offset, literal.slice(offset, offset + 3), what)
     if (literal.length > 3) this.#enterAt(literal, offset + 1, literal.slice(offset + 1, offset + 4), what)

@@ -26,6 +26,7 @@ import type { Executor } from './execute.ts'
 import { RecordedRun } from './function-run.ts'
 import type { Halt } from './function-run.ts'
 import { asJson } from './judge-step.ts'
+import { endRivals } from './rivals.ts'
 
 /** An agent that is a function of this program. */
 export interface FunctionAgent {
@@ -266,7 +267,15 @@ export class Calls {
     if (isLost || (halt?.kind === 'stopped' && halt.why === 'superseded')) return
     const mayPark = (halt?.kind === 'undecided' || halt?.kind === 'waits') && !signal.aborted
     if (mayPark && (await this.#parked(call, run, halt.kind === 'waits' ? halt : undefined))) return
+    if (halt !== undefined && call.attempt > 1) await this.#endRivals(call)
     await this.#finish(call, run, outcomeOfEnd(ended, call, signal))
+  }
+
+  /** It ends without having come to what a lost worker had begun: before that is anybody's doubt, nobody can do it any more. */
+  async #endRivals({ id }: ClaimedCall): Promise<void> {
+    const { executor, store, clock } = this.#options
+    const steps = await untilStored(executor, () => store.read(stepsOf, id))
+    if (steps.some(({ state }) => state === 'started')) await untilStored(executor, () => endRivals(store, clock, id))
   }
 
   /** False: it is to be cancelled, and may not wait. */

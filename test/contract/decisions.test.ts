@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
-import { openDoubts, resolveDoubt } from '../../src/actions/doubt.ts'
+import { findAction } from '../../src/actions/action.ts'
+import { doubtAgain, openDoubts, resolveDoubt } from '../../src/actions/doubt.ts'
 import { approvalsOfRun, pendingApprovals } from '../../src/actions/approval.ts'
 import { decideApproval, expireApprovals } from '../../src/actions/decide.ts'
 import type { Answer } from '../../src/actions/decide.ts'
@@ -8,6 +9,8 @@ import { settleAction } from '../../src/actions/perform.ts'
 import { judge } from '../../src/actions/policy.ts'
 import { addRule, narrowestRule, removeRule, storedRules } from '../../src/actions/rule.ts'
 import { LIMITS } from '../../src/base/limits.ts'
+import { eventsAfter } from '../../src/events/event.ts'
+import type { ToolOutcome } from '../../src/loop/ports.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { finishRun } from '../../src/runs/finish.ts'
 import { refOf } from '../../src/workers/execute.ts'
@@ -305,6 +308,44 @@ describe.each(engines)('decisions on $name', (engine) => {
       // It comes back and says what became of it.
       await store.apply(settleAction, doubt, { state: 'done', result: 'did a', by: 'the tool' })
       expect(await store.read(openDoubts, 10)).toEqual([])
+      await assertInvariants(store)
+    })
+  })
+
+  describe('of two identical calls the second was to be done again when the first had begun', () => {
+    /** `how` the first one ends; its run is cancelled meanwhile, so nobody comes to the second. */
+    async function cancelledBetween(how: () => Promise<ToolOutcome>) {
+      const { stage, store, runId, approvals } = await waiting(['a', 'a'])
+      const [first, second] = approvals.map(({ actionId }) => actionId)
+      stage.perform = () => Promise.reject(new Error('the connection was cut'))
+      await store.apply(decideApproval, approvals[1]!.id, answer('approve', approvals[1]!.digest))
+      expect(await stage.run(await stage.claim())).toEqual({ kind: 'left' })
+      await store.apply(resolveDoubt, second!, { kind: 'run-again', by: 'ann' })
+      await store.apply(decideApproval, approvals[0]!.id, answer('approve', approvals[0]!.digest))
+      const claim = await stage.claim()
+      const stop = new AbortController()
+      stage.perform = async () => {
+        await store.apply(cancelRun, runId, { by: 'ann' })
+        stop.abort()
+        return how()
+      }
+      expect(await stage.run(claim, stop.signal)).toMatchObject({ kind: 'stopped' })
+      return { store, claim, first: first!, second: second! }
+    }
+
+    test('its run ends all the same, and whoever is asked about doubts is told of it again [actions/no-blind-retry]', async () => {
+      const { store, claim, first, second } = await cancelledBetween(() => Promise.reject(new Error('it was stopped')))
+      expect(await store.apply(finishRun, refOf(claim), { state: 'cancelled' })).toMatchObject({ kind: 'finished' })
+      expect((await store.read(openDoubts, 10)).map(({ id }) => id)).toEqual([first, second])
+      const told = (await store.read(eventsAfter, 0, 100)).filter(({ type }) => type === 'action.settled')
+      expect(told.at(-1)).toMatchObject({ data: { actionId: second, state: 'in_doubt' } })
+      await assertInvariants(store)
+    })
+
+    test('it is in doubt again when somebody who had begun it could still do it [actions/no-blind-retry]', async () => {
+      const { store, second } = await cancelledBetween(() => Promise.resolve({ kind: 'done', result: 'did a' }))
+      const approved = (await store.read(findAction, second))!
+      expect(await store.apply(doubtAgain, approved, 'a worker lives')).toMatchObject({ state: 'in_doubt' })
       await assertInvariants(store)
     })
   })

@@ -9,6 +9,11 @@ import { fewest } from '../../faults/simulation/shrink.ts'
 const SEEDS = [
   { first: 1, most: 5, what: 'any' },
   { first: 9, most: 1, what: 'a worker paused in front of a write whose probe says that it is not done' },
+  {
+    first: 315,
+    most: 1,
+    what: 'a cancelled function whose step a paused worker had begun, and a person who says that it was not done',
+  },
 ] as const
 
 async function worlds(first: number, most: number): Promise<Outcome[]> {
