@@ -284,13 +284,18 @@ function readJson(file) {
 function makeFolder(folder) {
   try {
     fs.mkdirSync(folder, { mode: 0o700 })
-    syncFolder(path.dirname(folder))
   } catch (error) {
     if (error.code === 'EEXIST') return
     const parent = path.dirname(folder)
     if (error.code !== 'ENOENT' || parent === folder || fs.existsSync(parent)) throw error
     makeFolder(parent)
-    makeFolder(folder)
+    return makeFolder(folder)
+  }
+  try {
+    syncFolder(path.dirname(folder))
+  } catch (error) {
+    // Of a folder that may be written and not read, and on a file system that cannot, no more is to be had.
+    if (!['EACCES', 'EINVAL', 'ENOTSUP'].includes(error.code)) throw error
   }
 }
 

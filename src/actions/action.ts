@@ -11,7 +11,8 @@ import { all, first, single } from '../store/transition.ts'
  */
 export const ACTION_MOVES = {
   proposed: ['waiting', 'approved', 'skipped', 'denied', 'failed', 'done', 'withdrawn'],
-  waiting: ['approved', 'skipped', 'denied', 'expired', 'withdrawn'],
+  // In doubt: it was to be done again, and its run ended first. Done, failed: an identical one was.
+  waiting: ['approved', 'skipped', 'denied', 'expired', 'withdrawn', 'in_doubt', 'done', 'failed'],
   // Waiting again: it was done before, and is asked for afresh. In doubt again: who had begun it may still do it.
   approved: ['started', 'waiting', 'in_doubt', 'done', 'failed', 'denied', 'expired', 'withdrawn'],
   started: ['done', 'failed', 'in_doubt'],

@@ -130,10 +130,14 @@ export function* awaitedBy(runId: RunId): Transition<Awaited | undefined> {
   return { approvals, doubts }
 }
 
+/** Its own, and what an earlier run on its thread left behind when it ended. */
 const doubtsOfRun = single((runId: RunId) =>
   all(
     actionRow,
-    sql`select * from actions where run_id = ${runId} and state = 'in_doubt' and given_up is null order by entry_seq, ordinal`,
+    sql`select * from actions where thread_id = (select thread_id from runs where id = ${runId})
+        and ${UNDECIDED} and state = 'in_doubt' and given_up is null
+        and (run_id = ${runId} or exists (select 1 from runs where id = actions.run_id and ended_at is not null))
+      order by entry_seq, ordinal`,
   ),
 )
 

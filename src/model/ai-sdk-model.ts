@@ -144,7 +144,7 @@ export const tokensOf = (usage: SdkUsage): TokenCounts => finalTokens(usage, NO_
 function finalTokens({ inputTokens, outputTokens }: SdkUsage, heard: TokenCounts): TokenCounts {
   const [cacheRead, cacheWrite] = [tokenCount(inputTokens.cacheRead), tokenCount(inputTokens.cacheWrite)]
   const output = Math.max(heard.output, tokenCount(outputTokens.total))
-  if (inputTokens.total === undefined) return { ...heard, output }
+  if (!Number.isFinite(inputTokens.total)) return { ...heard, output }
   const input = Math.max(0, tokenCount(inputTokens.total) - cacheRead - cacheWrite)
   return { input, cacheRead, cacheWrite, output }
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 
+import { awaitedBy } from '../../src/actions/desk.ts'
 import { openDoubts, resolveDoubt } from '../../src/actions/doubt.ts'
 import { finishRun } from '../../src/runs/finish.ts'
 import { refOf } from '../../src/workers/execute.ts'
@@ -29,6 +30,7 @@ test.each(engines)(
     const { runId } = await stage.send('and now?', 'another')
     expect(await stage.run(await stage.claim())).toEqual({ kind: 'left' })
     expect(await reread(store, runId!)).toMatchObject({ state: 'parked', parkedFor: 'a decision' })
+    expect(await store.read(awaitedBy, runId!)).toMatchObject({ approvals: [], doubts: [{ id: doubt!.id }] })
     await assertInvariants(store)
     await store.apply(resolveDoubt, doubt!.id, { kind: 'happened', result: 'it is there', by: 'ann' })
     expect(await reread(store, runId!)).toMatchObject({ state: 'queued' })
