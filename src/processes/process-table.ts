@@ -46,10 +46,38 @@ export function unlessGone(error: unknown): undefined {
 }
 
 /** Does the process carry this mark, be it as the innermost of several nested commands or as one around it? */
-export function carriesMark(pid: number, mark: string): boolean {
-  return readEnvironment(pid)
+export const carriesMark = (pid: number, mark: string): boolean => hasMark(environmentOf(pid) ?? '', mark)
+
+/** The same; `unclear` gets whoever is between two programs: whose it is cannot be said before that is over. */
+export function findsMark(pid: number, mark: string, unclear: Set<number>): boolean {
+  const environment = environmentOf(pid)
+  if (environment === undefined) unclear.add(pid)
+  return hasMark(environment ?? '', mark)
+}
+
+const hasMark = (environment: string, mark: string) =>
+  environment
     .split(darwin ? ' ' : '\0')
     .some((entry) => entry.startsWith(`${MARK_VARIABLE}=`) && marksIn(entry).includes(mark))
+
+// Of field 9 of proc_pid_stat(5): it is about to be a zombie; it is a thread of the kernel.
+const [EXITING, KERNEL] = [0x4, 0x20_00_00]
+
+/**
+ * For a moment of `exec` a process has neither arguments nor an environment, and on a busy machine that moment lasts: undefined
+ * then. Whoever has arguments is past it, so its environment is read once more.
+ */
+function environmentOf(pid: number): string | undefined {
+  const environment = readEnvironment(pid)
+  if (environment !== '' || darwin) return environment
+  try {
+    const isPast = readFileSync(`/proc/${pid}/cmdline`, 'latin1') !== ''
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    const flags = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[6])
+    return isPast || (flags & (EXITING | KERNEL)) !== 0 ? readEnvironment(pid) : undefined
+  } catch {
+    return ''
+  }
 }
 
 const marksIn = (entry: string) => entry.slice(MARK_VARIABLE.length + 1).split('.')

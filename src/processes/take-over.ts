@@ -23,6 +23,8 @@ export async function takeOver(folder: string, by: string, { mark }: { readonly 
   if (owner.kind === 'supervisor') return fromSupervisor(folder, owner)
   // A power loss can take away the name of an owner whose intent is on disk.
   if (hasStarting(folder)) return cutOff(folder, bareTrail(mark))
+  // A supervisor makes what will hold its command while it claims the folder, and may have died in between.
+  await killAll(bareTrail(mark))
   removeUnusedCgroups(mark)
   return { kind: 'never-started' }
 }

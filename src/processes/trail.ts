@@ -1,6 +1,6 @@
 import { sleep, systemClock } from '../base/clock.ts'
 import { cgroupProcesses, isEmptyCgroup, killCgroup, removeCgroup } from './cgroup.ts'
-import { carriesMark, readNewcomers, readProcessTable, type ProcessRow } from './process-table.ts'
+import { findsMark, readNewcomers, readProcessTable, type ProcessRow } from './process-table.ts'
 
 /**
  * What is known about the processes of a command: enough for its supervisor, or for anybody after the supervisor's
@@ -23,17 +23,26 @@ export interface Root {
   readonly startTime: number
 }
 
-/** Every living process of the command in a table, the holders of its namespace included; `all` has whoever is known to live. */
+interface Look {
+  /** Whoever is known to live, where the table is only of some. */
+  readonly all?: readonly ProcessRow[]
+  /** Gets who could not be judged. */
+  readonly unclear?: Set<number>
+}
+
+/** Every living process of the command in a table, the holders of its namespace included. */
 export function findProcesses(
   trail: Trail,
   table: readonly ProcessRow[] = readProcessTable(),
-  all: readonly ProcessRow[] = table,
+  { all = table, unclear = new Set() }: Look = {},
 ): ProcessRow[] {
   const candidates = table.filter((row) => !row.dead && row.pid !== process.pid && row.startTime >= trail.since)
   const inCgroup = new Set(trail.cgroup === null ? [] : cgroupProcesses(trail.cgroup))
   const roots = trustedRoots(trail, all)
   return withDescendants(candidates, (row) => {
-    return inCgroup.has(row.pid) || roots.has(row.group) || roots.has(row.session) || carriesMark(row.pid, trail.mark)
+    return (
+      inCgroup.has(row.pid) || roots.has(row.group) || roots.has(row.session) || findsMark(row.pid, trail.mark, unclear)
+    )
   })
 }
 
@@ -100,16 +109,21 @@ export async function killAll(trail: Trail): Promise<number> {
   const looks = trail.leader !== null && (trail.cgroup !== null || trail.holder !== null) ? 1 : 2
   for (let quiet = 0, round = 1; quiet < looks; round += 1) {
     const table = readProcessTable()
-    const found = findProcesses(trail, table)
+    const unclear = new Set<number>()
+    const found = findProcesses(trail, table, { unclear })
     killOnce(trail, found, round)
-    if (looks > 1) found.push(...killNewborn(trail, table))
+    if (looks > 1) found.push(...killNewborn(trail, table, unclear))
     for (const row of found) if (isCommands(row, trail)) killed.add(`${row.pid}:${row.startTime}`)
-    quiet = found.length === 0 && isGone(trail.cgroup) ? quiet + 1 : 0
+    const isClear = looks === 1 || unclear.size === 0 || round > UNCLEAR_ROUNDS
+    quiet = found.length === 0 && isClear && isGone(trail.cgroup) ? quiet + 1 : 0
     if (quiet === 0) await sleep(systemClock, Math.min(round * 2, 50))
   }
   if (trail.cgroup !== null) removeCgroup(trail.cgroup)
   return killed.size
 }
+
+// Some two seconds: whoever is between two programs for longer hangs on a disk, and may be anybody's.
+const UNCLEAR_ROUNDS = 60
 
 const isGone = (cgroup: string | null) => cgroup === null || isEmptyCgroup(cgroup)
 
@@ -126,7 +140,7 @@ const NEWBORN_ROUNDS = 20
  * One that forks and ends at once is somebody else whenever we come to it. So what was born since the look is looked at, again and
  * again, until there is nobody new: whoever is alive then was seen, and is a stranger.
  */
-function killNewborn(trail: Trail, table: readonly ProcessRow[]): ProcessRow[] {
+function killNewborn(trail: Trail, table: readonly ProcessRow[], unclear: Set<number>): ProcessRow[] {
   const seen = new Set(table.map((row) => row.pid))
   // A stranger who has the number of the leader may be among those: what it starts now is none of ours.
   const all = [...table]
@@ -135,7 +149,7 @@ function killNewborn(trail: Trail, table: readonly ProcessRow[]): ProcessRow[] {
     const born = readNewcomers(seen)
     if (born === undefined) break
     all.push(...born)
-    for (const row of findProcesses(trail, born, all)) {
+    for (const row of findProcesses(trail, born, { all, unclear })) {
       signal(row.pid, 'SIGKILL')
       killed.push(row)
     }
