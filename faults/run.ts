@@ -36,7 +36,15 @@ if (unknown.length > 0)
 if (repeats && chosen.length > 1) refuse('a seed is one of a method: add --method NAME')
 
 let failures = 0
-for (const name of chosen) failures += await campaign(await METHODS[name]!())
+for (const name of chosen) {
+  try {
+    failures += await campaign(await METHODS[name]!())
+  } catch (error) {
+    // One that broke keeps nobody from the others.
+    console.error(`${name} broke, and nothing of this campaign is counted:`, error)
+    failures += 1
+  }
+}
 process.exit(failures === 0 ? 0 : 1)
 
 async function campaign(method: Method): Promise<number> {

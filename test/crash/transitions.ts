@@ -23,14 +23,14 @@ const MOST_POINTS = 400
 const fewestPoints = (engine: TestEngine, changes: boolean) => ({ sqlite: changes ? 8 : 4, postgres: 2 })[engine.name]
 
 /**
- * In a normal run SQLite dies at every point, and each scenario suffers a quarter of the faults, another one each. PostgreSQL
- * needs a schema and several connections for each death: every third scenario, every fifth point of it, each beginning at
- * another, and every fifteenth scenario's faults. The deep run takes all.
+ * In a normal run SQLite dies at every point, and each scenario suffers an eighth of the faults, another one each. PostgreSQL
+ * needs a schema and several connections for each death: every fourth scenario, every fifth point of it, each beginning at
+ * another, and every twentieth scenario's faults. The deep run takes all.
  */
 const isDeep = process.env.HOLDFAST_DEEP !== undefined
 const STRIDE = isDeep ? { sqlite: 1, postgres: 1 } : { sqlite: 1, postgres: 5 }
-const FAULT_SHARE = isDeep ? 1 : 4
-const SCENARIO_SHARE = { sqlite: 1, postgres: isDeep ? 1 : 3 }
+const FAULT_SHARE = isDeep ? 1 : 8
+const SCENARIO_SHARE = { sqlite: 1, postgres: isDeep ? 1 : 4 }
 
 function faultsFor(engine: TestEngine, index: number): readonly StoreFault[] {
   if (engine.name === 'postgres')

@@ -30,7 +30,10 @@ export default function setup(): (() => void) | undefined {
   // As the usual folder: for the user of PostgreSQL too, which does not run as root.
   chmodSync(folder, 0o1777)
   process.env.TMPDIR = folder
-  return () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+  return () => {
+    delete process.env.TMPDIR
+    rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+  }
 }
 
 function isUsable(): boolean {
