@@ -8,6 +8,26 @@ export interface Found {
 export const FOUND: readonly Found[] = [
   {
     method: 'simulation',
+    what: 'A run waited for what an ended run on its thread had left in doubt, and slept for ever when that was decided.',
+    now: 'The decision wakes whoever waits for it, and the run names what it waits for.',
+  },
+  {
+    method: 'simulation',
+    what: 'A person could say "it did not happen" of a step of a cancelled function while a paused worker could still do it, and did.',
+    now: 'Whoever could still do it is ended first.',
+  },
+  {
+    method: 'hostile-tools',
+    what: 'Without cgroups and namespaces, a process that forks and ends at once, in a session of its own each time, outlived its run.',
+    now: 'What is born during a look is looked at too, until there is nobody new.',
+  },
+  {
+    method: 'sick-disk',
+    what: 'A failing disk (EIO) under a file of ours was told without a code and without what to do.',
+    now: 'It has a code and a remedy, as a full one has.',
+  },
+  {
+    method: 'simulation',
     what: 'A write was cut off, its tool had a probe, the probe said "not done", and it was done again although a paused worker could still do it.',
     now: 'Whoever could still do it is ended first, or named in the doubt.',
   },
@@ -27,7 +47,7 @@ export const FOUND: readonly Found[] = [
     now: 'It is let go, and taken up again.',
   },
   {
-    method: 'postgres',
+    method: 'reading',
     what: 'A program whose first call of a function met a database that was not there could not call that function any more.',
     now: 'The next call tries again.',
   },
@@ -37,7 +57,7 @@ export const FOUND: readonly Found[] = [
     now: 'They are synced before anything is acknowledged.',
   },
   {
-    method: 'kill',
+    method: 'reading',
     what: 'A process that was killed while it made the key of secrets kept the next one with the same process number from making it.',
     now: 'The next one makes it.',
   },
@@ -62,3 +82,11 @@ export const FOUND: readonly Found[] = [
     now: 'Nobody is asked whether he meant another name of that length; an error shows the beginning of it.',
   },
 ]
+
+/** What is known of cases that failed, by method and seed. */
+export const EXPLAINED: Readonly<Record<string, string>> = {
+  'simulation 153':
+    'the wall clock was set back by ten minutes, and the world was judged before what waits for a time of that clock could go on; nothing was lost, and worlds wait for it now',
+  'zombies 1':
+    'open: on PostgreSQL a worker that comes back after its lease stops the commands that it had, also one that another worker on the same machine has meanwhile taken over; the run ends as lost, says so, and nothing is done twice',
+}

@@ -6,7 +6,7 @@ import { recoveredWithin } from './charts.ts'
 import type { Plot } from './charts.ts'
 import { DESCRIBED, HARMS } from './described.ts'
 import type { Described, Goal, Harm } from './described.ts'
-import { FOUND } from './found.ts'
+import { EXPLAINED, FOUND } from './found.ts'
 import { OTHERS } from './others.ts'
 import type { Other } from './others.ts'
 
@@ -108,11 +108,19 @@ function failures(totals: Totals): string {
     if (total === undefined || total.failures === 0) return []
     const failing = total.campaigns.filter((campaign) => campaign.failures > 0)
     const words = failing.map((campaign) => `${number(campaign.failures)} ${inWords(campaign)}`)
-    return [`- **${name}**: ${number(total.failures)} failing cases: ${words.join('; ')}. ${since(total)}`]
+    const known = failing.flatMap(({ failed }) => failed).flatMap((seed) => explained(name, seed))
+    return [
+      `- **${name}**: ${number(total.failures)} failing cases: ${words.join('; ')}. ${since(total)}${known.join('')}`,
+    ]
   })
   return lines.length === 0
     ? 'No campaign that is counted here has a failure.'
     : `Failures, with their seeds:\n\n${lines.join('\n')}`
+}
+
+const explained = (name: string, seed: number): string[] => {
+  const words = EXPLAINED[`${name} ${seed}`]
+  return words === undefined ? [] : [` Seed ${seed}: ${words}.`]
 }
 
 const inWords = ({ at, commit, first, last, failed }: CampaignTotal) =>

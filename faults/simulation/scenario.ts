@@ -100,6 +100,9 @@ export async function rest(world: World, people: People, firings: number): Promi
   world.isTroubled = false
   const since = faults.at(-1)?.atMs ?? time.monotonicMs()
   const begun = time.monotonicMs()
+  // What waits for an hour of the wall clock waits so much longer.
+  const setBack =
+    faults.reduce((sum, { kind, amount }) => sum + (kind === 'clock step' ? Math.max(0, -amount) : 0), 0) * 60_000
   for (const process of world.workers) process.goOn()
   const store = await world.openUntouched()
   let quietSince = time.monotonicMs()
@@ -109,7 +112,7 @@ export async function rest(world: World, people: People, firings: number): Promi
     if (await isBusy(store)) quietSince = time.monotonicMs()
     const at = time.monotonicMs()
     // Whoever is to wake what lies about does so within a heartbeat.
-    if (at - quietSince > 1_200 || at - begun > REST_MS) break
+    if (at - quietSince > 1_200 || at - begun > REST_MS + setBack) break
   }
   const problems = await verdictOn(world, store, { acknowledged: people.acknowledged, firings })
   const runs = await store.read(listRuns, { limit: 100 })
