@@ -110,7 +110,7 @@ function failures(totals: Totals): string {
     const words = failing.map((campaign) => `${number(campaign.failures)} ${inWords(campaign)}`)
     const known = failing.flatMap(({ failed }) => failed).flatMap((seed) => explained(name, seed))
     return [
-      `- **${name}**: ${number(total.failures)} failing cases: ${words.join('; ')}. ${since(total)}${known.join('')}`,
+      `- **${name}**: ${number(total.failures)} failing case${total.failures === 1 ? '' : 's'}: ${words.join('; ')}. ${since(total)}${known.join('')}`,
     ]
   })
   return lines.length === 0
