@@ -13,6 +13,7 @@ import { USUAL_PORT } from '../../src/server/usual-port.ts'
 import { engines, temporaryFolder } from '../support/engines.ts'
 import { Installation } from '../support/holdfast.ts'
 import { setClock } from '../support/schemas.ts'
+import { until } from '../support/until.ts'
 import { ROOT, readSource } from '../tidy/tree.ts'
 
 interface Finding {
@@ -69,13 +70,21 @@ test('a Node that is too old says what to install, to people and to scripts', ()
 
 test('a usual port that another program has is a warning that says who may have it and what happens', async () => {
   const server = createServer()
-  // Where it is taken already, by whatever, the fault is there without us.
-  const listening = once(server, 'listening').catch(() => {})
-  server.listen(USUAL_PORT, '127.0.0.1')
-  await listening
   onTestFinished(() => void server.close())
-  expect(found(await report(new Installation()), 'window')).toMatchObject({
-    status: 'warn',
+  // Another test's daemon may have the port, and give it back at any moment: until then it is taken without us.
+  const hold = async () => {
+    if (server.listening) return
+    const tried = once(server, 'listening').catch(() => {})
+    server.listen(USUAL_PORT, '127.0.0.1')
+    await tried
+  }
+  const place = new Installation()
+  const finding = await until('doctor warns of the port', async () => {
+    await hold()
+    const window = found(await report(place), 'window')
+    return window?.status === 'warn' ? window : undefined
+  })
+  expect(finding).toMatchObject({
     detail: expect.stringContaining(`port ${USUAL_PORT} is in use`) as string,
     remedy: expect.stringContaining('--port NUMBER') as string,
   })
