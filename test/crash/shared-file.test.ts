@@ -95,7 +95,8 @@ test('two processes on one file lose nothing, and neither freezes while the othe
   console.log(`longest stop of an event loop: ${left.longestMs.toFixed(1)} ms and ${right.longestMs.toFixed(1)} ms`)
   for (const report of [left, right]) {
     expect(report.acknowledged).toBeGreaterThanOrEqual(40)
-    expect(report.longestMs).toBeLessThan(250)
+    // Whoever waits inside SQLite stops for as long as the other one holds it, which is 1,500 ms; a slow disk does not.
+    expect(report.longestMs).toBeLessThan(1_200)
   }
   expect(await countersAt(path)).toEqual(
     new Map([
