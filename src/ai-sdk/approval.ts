@@ -33,10 +33,15 @@ export function durableApproval(options: ToolsOptions, theirs: AnyApproval | und
       return read.flatMap((call) => (call === undefined ? [] : [ownCall(options, loop, call, question)]))
     }
     const standing = await loop.standing(ownCall(options, loop, toolCall, question), others)
-    if (standing.kind === 'denied') return { type: 'denied', reason: standing.why }
-    return standing.by === 'person' ? 'approved' : 'not-applicable'
+    const { kind, by } = standing
+    if (kind === 'allowed') return by === 'rule' ? 'not-applicable' : 'approved'
+    const reason = by === 'program' ? standing.why.slice(BY_PROGRAM.length) : standing.why
+    return { type: 'denied', ...(reason === '' ? {} : { reason }) }
   }
 }
+
+/** So the ledger names it; the program itself gets back what it said. */
+const BY_PROGRAM = 'toolApproval: '
 
 /** What the program says of a call, in our words. */
 export const programSays =
@@ -44,7 +49,7 @@ export const programSays =
   async (call: SdkCall, given: object): Promise<ProgramSays | undefined> => {
     const status = await statusOf(theirs, tools, call, given as ApprovalQuestion)
     const { type, reason } = typeof status === 'object' ? status : { type: status, reason: undefined }
-    const why = reason === undefined ? 'toolApproval' : `toolApproval: ${reason}`
+    const why = reason === undefined ? 'toolApproval' : `${BY_PROGRAM}${reason}`
     if (type === 'approved') return { kind: 'allow', why }
     if (type === 'denied') return { kind: 'deny', why }
     return type === 'user-approval' ? { kind: 'ask', why } : undefined

@@ -1,6 +1,6 @@
 /*
- * What a model answered, as JSON and back. Providers put dates, addresses and bytes into their parts; everything else that is
- * not JSON (functions, undefined) is of no meaning there.
+ * What a model answered and what a tool returned, as JSON and back. There are dates, addresses and bytes in it; everything else
+ * that is not JSON (functions, undefined) is of no meaning there.
  */
 
 const TAGS: readonly string[] = ['$date', '$bytes', '$url', '$plain']
@@ -11,6 +11,7 @@ export function keep(value: unknown): unknown {
   if (value instanceof Uint8Array) return { $bytes: Buffer.from(value).toString('base64') }
   if (Array.isArray(value)) return value.map(keep)
   if (typeof value !== 'object' || value === null) return value
+  if ('toJSON' in value && typeof value.toJSON === 'function') return keep(value.toJSON())
   const kept = Object.fromEntries(
     Object.entries(value).flatMap(([key, each]) => (each === undefined ? [] : [[key, keep(each)]])),
   )

@@ -13,6 +13,8 @@ import { keep, revive } from './kept.ts'
 import { Insertions, digestOfPrompt } from './prompt.ts'
 import { loopOf, noteWanted } from './run.ts'
 import type { ToolSpec, WantedCall } from './run.ts'
+import { asProgramKnows, sdkErrors } from './errors.ts'
+import { answerIn, newlyAsked, spoken } from './spoken.ts'
 import { Streaming } from './stream.ts'
 import type { Part } from './stream.ts'
 
@@ -62,16 +64,19 @@ interface Asked {
 async function generate(asked: Asked): Promise<LanguageModelV4GenerateResult> {
   const { loop, params, model, insertions } = asked
   let live: LanguageModelV4GenerateResult | undefined
-  const answered = await loop.ask({
+  const asking = loop.ask({
     ...about(asked),
     isBegun: () => false,
     async ask(messages, abortSignal) {
       const prompt = insertions.into(params.prompt, messages)
       live = await model.doGenerate({ ...params, prompt, abortSignal })
-      refuseCut(live.finishReason.unified)
-      return { reply: keep(lasting(live)), tokens: tokensOf(live.usage) }
+      const { content, finishReason, usage } = live
+      refuseCut(finishReason.unified)
+      const answer = answerIn(content, finishReason.unified)
+      return { ...answer, reply: keep(lasting(live)), tokens: tokensOf(usage) }
     },
   })
+  const answered = await asking.catch(rethrow)
   const result = live ?? (revive(answered.reply) as LanguageModelV4GenerateResult)
   note(asked, answered, result.content.flatMap(wantedCall))
   return result
@@ -88,6 +93,7 @@ function lasting(whole: LanguageModelV4GenerateResult) {
 async function stream(asked: Asked): Promise<LanguageModelV4StreamResult> {
   const { loop, params, model, insertions } = asked
   const streaming = new Streaming()
+  let live: Omit<LanguageModelV4StreamResult, 'stream'> = {}
   const answering = loop.ask({
     ...about(asked),
     signal:
@@ -95,27 +101,33 @@ async function stream(asked: Asked): Promise<LanguageModelV4StreamResult> {
     isBegun: () => streaming.isBegun,
     async ask(messages, abortSignal) {
       const prompt = insertions.into(params.prompt, messages)
-      const { stream: parts } = await model.doStream({ ...params, prompt, abortSignal })
+      const { stream: parts, ...around } = await model.doStream({ ...params, prompt, abortSignal })
+      live = around
       const { reply, finish } = await streaming.hear(parts)
-      refuseCut(finish?.finishReason.unified)
-      return { reply: keep(reply), tokens: tokensOf(finish!.usage) }
+      const ending = refuseCut(finish?.finishReason.unified)
+      return { ...answerIn(reply, ending), reply: keep(reply), tokens: tokensOf(finish!.usage) }
     },
   })
-  const ended = answering.then((answered) => {
+  const ended = answering.catch(rethrow).then((answered) => {
     const parts = revive(answered.reply) as Part[]
     note(asked, answered, parts.flatMap(wantedCall))
     streaming.end(parts)
   })
   await streaming.begins(ended)
-  return { stream: streaming.readable }
+  return { ...live, stream: streaming.readable }
+}
+
+function rethrow(error: unknown): never {
+  throw asProgramKnows(error)
 }
 
 /** An answer without an end is none: it is asked for again. */
-function refuseCut(finish: string | undefined): void {
+function refuseCut(finish: string | undefined): string {
   if (finish === undefined || finish === 'interrupted' || finish === 'error') throw new Error('the answer was cut off')
+  return finish
 }
 
-function about({ params, model, how, inbox }: Asked): Omit<Question, 'ask' | 'isBegun'> {
+function about({ params, model, how, inbox, insertions }: Asked): Omit<Question, 'ask' | 'isBegun'> {
   const { provider, modelId } = model
   const account = provider.split('.')[0] ?? provider
   return {
@@ -123,6 +135,9 @@ function about({ params, model, how, inbox }: Asked): Omit<Question, 'ask' | 'is
     model: `${account}/${modelId}`,
     quota: account,
     takesMessages: inbox,
+    asked: newlyAsked(params.prompt),
+    conversation: (messages) => spoken(insertions.into(params.prompt, messages)),
+    errors: sdkErrors,
     ...(params.abortSignal === undefined ? {} : { signal: params.abortSignal }),
   }
 }

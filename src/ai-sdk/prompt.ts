@@ -14,7 +14,8 @@ export const digestOfPrompt = (prompt: LanguageModelV4Prompt): string => digestO
 function comparable(message: LanguageModelV4Message): unknown {
   const { role, content } = message
   if (role !== 'tool') return keep(message)
-  const byCall = content.toSorted((a, b) => idOf(a).localeCompare(idOf(b)))
+  // By code units: a process in another language must come to the same order.
+  const byCall = content.toSorted((a, b) => (idOf(a) === idOf(b) ? 0 : idOf(a) < idOf(b) ? -1 : 1))
   return keep({ ...message, content: byCall })
 }
 

@@ -5,11 +5,16 @@ import type { Tool as SdkTool, ToolExecutionOptions } from 'ai'
 
 import { parseDuration } from '../base/duration.ts'
 import { HoldfastError } from '../base/errors.ts'
+import { LIMITS } from '../base/limits.ts'
 import type { OwnCall, OwnLoop, ProgramSays } from '../define/own-loop.ts'
 import { askProbe, performWork } from '../define/perform.ts'
 import type { FunctionTool, ProbeAnswer } from '../define/perform.ts'
 import type { Tool } from '../loop/ports.ts'
+import { identityOf } from '../tools/identity.ts'
 import { TOOL_LIMITS } from '../tools/limits.ts'
+import { keep, revive } from './kept.ts'
+import { lastOf, tellsProgress, withProgress } from './progress.ts'
+import type { Tell } from './progress.ts'
 import { loopOf, wantingOf } from './run.ts'
 import type { ToolSpec, WantedCall } from './run.ts'
 
@@ -75,22 +80,25 @@ export function durableTools(options: ToolsOptions): AnyTools {
   const wrapped = Object.entries(options.tools).map(([name, tool]) => {
     if (!isOurs(tool)) return [name, tool]
     const { needsApproval: _, ...rest } = tool
-    const execute = async (input: unknown, call: Options) => {
+    const work = async (input: unknown, given: Options, tell?: Tell) => {
       const loop = await loopOf(options.run)
-      return loop.perform(ownCall(options, loop, { toolCallId: call.toolCallId, toolName: name, input }, call))
+      const call = { toolCallId: given.toolCallId, toolName: name, input }
+      return revive(await loop.perform(ownCall(options, loop, call, given, tell)))
     }
+    const execute = (input: unknown, given: Options) =>
+      tellsProgress(tool) ? withProgress((tell) => work(input, given, tell)) : work(input, given)
     return [name, { ...rest, execute }]
   })
   return Object.fromEntries(wrapped) as AnyTools
 }
 
-export function ownCall(options: ToolsOptions, loop: OwnLoop, call: SdkCall, given: object): OwnCall {
+export function ownCall(options: ToolsOptions, loop: OwnLoop, call: SdkCall, given: object, tell?: Tell): OwnCall {
   const { step, specs } = wantingOf(loop, call.toolCallId)
   const { toolCallId: callId, toolName, input } = call
   return {
     callId,
     step,
-    tool: asTool(options, loop, call, { spec: specs.get(toolName), options: given as Options }),
+    tool: asTool(options, loop, call, { spec: specs.get(toolName), options: given as Options, tell }),
     input: asJson(input),
     doubt: options.doubt,
     said: () => options.says(call, given),
@@ -103,6 +111,7 @@ const asJson = (input: unknown): unknown => JSON.parse(JSON.stringify(input ?? n
 interface Given {
   readonly spec: ToolSpec | undefined
   readonly options: Options
+  readonly tell: Tell | undefined
 }
 
 /** One call of it: the tool as the ledger knows tools. */
@@ -110,7 +119,7 @@ function asTool(
   given: ToolsOptions,
   loop: OwnLoop,
   { toolName: name, input }: SdkCall,
-  { spec, options }: Given,
+  { spec, options, tell }: Given,
 ): Tool {
   const own = given.actions[name] ?? {}
   const action = typeof own === 'string' ? { effect: own } : own
@@ -121,7 +130,9 @@ function asTool(
     effect,
     input: { jsonSchema: {} },
     ports: { warn: loop.warn },
-    run: (_given, signal, { key }) => keys.run(key, () => lastOf(tool.execute(input, withSignal(options, signal)))),
+    resultCharacters: LIMITS.stepCharacters,
+    run: (_given, signal, { key }) =>
+      keys.run(key, async () => kept(await lastOf(tool.execute(input, withSignal(options, signal)), tell))),
     ...(probe === undefined
       ? {}
       : { probe: (_given: unknown, signal: AbortSignal, { key }) => probe(input as never, { key, signal }) }),
@@ -135,7 +146,7 @@ function asTool(
     repeat: action.repeat ?? (effect === 'write' ? 'once' : 'each'),
     timeoutMs: timeout === undefined ? TOOL_LIMITS.backstopMs : parseDuration(timeout),
     idempotent,
-    identity: (known) => picked(known, identity),
+    identity: (known) => identityOf(known, identity),
     // The AI SDK has checked it.
     validate: (known) => ({ input: known }),
     perform: (known, context) => performWork(work, known, context),
@@ -148,18 +159,14 @@ const withSignal = (options: Options, signal: AbortSignal): Options => ({
   abortSignal: options.abortSignal === undefined ? signal : AbortSignal.any([options.abortSignal, signal]),
 })
 
-/** A tool may tell of its progress: the last that it says is its result. */
-async function lastOf(result: unknown): Promise<unknown> {
-  const said = await result
-  if (typeof said !== 'object' || said === null || !(Symbol.asyncIterator in said)) return said
-  let last: unknown
-  for await (const each of said as AsyncIterable<unknown>) last = each
-  return last
-}
-
-function picked(input: unknown, names: readonly string[] | undefined): unknown {
-  if (names === undefined || typeof input !== 'object' || input === null) return input
-  return Object.fromEntries(Object.entries(input).filter(([name]) => names.includes(name)))
+/** As the ledger keeps it. The AI SDK makes null of nothing. */
+function kept(result: unknown): unknown {
+  try {
+    return result === undefined ? null : keep(result)
+  } catch {
+    // It goes round in a circle: whoever writes it down says so.
+    return result
+  }
 }
 
 /** Another call of the same reply, as the AI SDK will make it; undefined where it will not. */

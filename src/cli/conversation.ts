@@ -7,10 +7,23 @@ const MOST_OF_INPUT = 200
 
 /** What was said and done, in order, for people: the exact bytes are in `--json`. */
 export function describeTurns(steps: readonly StepView[], actions: readonly ActionView[]): string[] {
-  // Those of a function: no model asked for them.
-  if (steps.length === 0) return actions.length === 0 ? [] : [actions.map(describeAction).join('\n')]
-  return [steps.flatMap((step) => [describeStep(step), ...actionsAfter(step, actions)]).join('\n')]
+  const lines = [...linesOf(steps, actions)]
+  return lines.length === 0 ? [] : [lines.join('\n')]
 }
+
+/** What a function did itself was asked for by no model: it stands where it began. */
+function* linesOf(steps: readonly StepView[], actions: readonly ActionView[]): Generator<string> {
+  const own = actions.filter(({ step }) => step === undefined)
+  let told = 0
+  for (const step of steps) {
+    for (; told < own.length && beganAt(own[told]!) < step.at; told += 1) yield describeAction(own[told]!)
+    yield describeStep(step)
+    yield* actionsAfter(step, actions)
+  }
+  yield* own.slice(told).map(describeAction)
+}
+
+const beganAt = ({ startedAt, settledAt }: ActionView): string => startedAt ?? settledAt ?? ''
 
 const MARKS = { user: '>', assistant: '<', summary: '=' } as const
 

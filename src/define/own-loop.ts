@@ -1,4 +1,4 @@
-import type { Tool } from '../loop/ports.ts'
+import type { ModelReply, ModelRequest, Tool } from '../loop/ports.ts'
 import type { TokenCounts } from '../model/prices.ts'
 
 /*
@@ -35,13 +35,28 @@ export interface Question {
   /** Whether it shows the model what is in the inbox. */
   readonly takesMessages: boolean
   readonly signal?: AbortSignal
+  /** What is new in it since the model spoke last, in words: for whoever reads the record. */
+  readonly asked: string
+  /** All of it, with what is new in the inbox, in words: for whoever traces it. */
+  readonly conversation: (messages: readonly string[]) => Conversation
   /** One try. It is given what is new in the inbox. */
   readonly ask: (messages: readonly string[], signal: AbortSignal) => Promise<Said>
   /** Something of the answer has been passed on, so that it cannot be asked for anew. */
   readonly isBegun: () => boolean
+  readonly errors: KeptErrors
 }
 
-export interface Said {
+/** How the loop knows the errors of a question that came to nothing, when it comes to that again. */
+export interface KeptErrors {
+  /** As JSON. */
+  readonly keep: (error: unknown) => unknown
+  readonly revive: (kept: unknown) => Error
+}
+
+export type Conversation = Pick<ModelRequest, 'system' | 'messages'>
+
+/** With its words and its calls, as a reply to a loop of ours has them. */
+export interface Said extends Pick<ModelReply, 'text' | 'toolCalls' | 'finish'> {
   /** As JSON. */
   readonly reply: unknown
   readonly tokens: TokenCounts
@@ -73,9 +88,9 @@ export interface ProgramSays {
 }
 
 export type Standing =
-  | { readonly kind: 'allowed'; readonly by: 'rule' | 'person' }
-  /** By a rule, by a person, or because nobody answered. */
-  | { readonly kind: 'denied'; readonly why: string }
+  | { readonly kind: 'allowed'; readonly by: 'rule' | 'program' | 'person' }
+  /** By a rule, by the program, by a person, or because nobody answered. */
+  | { readonly kind: 'denied'; readonly by: 'rule' | 'program' | 'person'; readonly why: string }
 
 /** What became of a call that has no result, in words for the model. */
 export class CallNotDone extends Error {
@@ -84,5 +99,10 @@ export class CallNotDone extends Error {
     super(`${state}: ${why}`)
     this.name = 'CallNotDone'
     this.code = `call/${state}`
+  }
+
+  /** What a model is told: the sentence, without the name of a class. */
+  override toString(): string {
+    return this.message
   }
 }

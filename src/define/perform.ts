@@ -30,6 +30,8 @@ export interface FunctionTool {
   readonly run: Work
   readonly probe?: Work
   readonly ports: FunctionPorts
+  /** What is kept of what it returns, where it is another's business what a model is shown of that. */
+  readonly resultCharacters?: number
 }
 
 export interface FunctionPorts {
@@ -74,8 +76,8 @@ function whyItThrew({ error, stopped }: Extract<Ended, { kind: 'threw' }>): stri
 const notBegun = (error: string): ToolOutcome => ({ kind: 'failed', error, unbegun: true })
 
 /** The effect has happened, whatever it returned. A read without a result is none. */
-function outcomeOfResult({ effect }: FunctionTool, value: unknown): ToolOutcome {
-  const kept = keptResult(value)
+function outcomeOfResult({ effect, resultCharacters }: FunctionTool, value: unknown): ToolOutcome {
+  const kept = keptResult(value, resultCharacters)
   if ('result' in kept) return { kind: 'done', result: kept.result }
   if (effect === 'read') return { kind: 'failed', error: `what it returned cannot be used: ${kept.trouble}` }
   return { kind: 'done', result: `done; what it returned cannot be kept: ${kept.trouble}` }

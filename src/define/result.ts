@@ -4,12 +4,11 @@ import { TOOL_LIMITS } from '../tools/limits.ts'
 export type Kept = { readonly result: unknown } | { readonly trouble: string }
 
 /** What a function returned, as it can be stored: JSON, of a bounded size. */
-export function keptResult(value: unknown): Kept {
+export function keptResult(value: unknown, most: number = TOOL_LIMITS.resultCharacters): Kept {
   if (value === undefined) return { result: 'done' }
-  if (typeof value === 'string' && value.length > TOOL_LIMITS.resultCharacters) return { result: bothEnds(value) }
+  if (typeof value === 'string' && value.length > most) return { result: bothEnds(value, most) }
   try {
-    if (weightOf(value, TOOL_LIMITS.resultCharacters, new Set()) <= 0)
-      return { trouble: `it is too large, more than ${TOOL_LIMITS.resultCharacters} characters` }
+    if (weightOf(value, most, new Set()) <= 0) return { trouble: `it is too large, more than ${most} characters` }
     const text = JSON.stringify(value) as string | undefined
     if (text === undefined) return { trouble: `it is not JSON but a ${typeof value}` }
     return { result: JSON.parse(text) }
@@ -19,8 +18,8 @@ export function keptResult(value: unknown): Kept {
 }
 
 /** Copied, because a slice would keep the whole text in memory for as long as itself. */
-function bothEnds(text: string) {
-  const half = TOOL_LIMITS.resultCharacters / 2
+function bothEnds(text: string, most: number) {
+  const half = most / 2
   const copy = (part: string) => Buffer.from(part).toString()
   return { head: copy(text.slice(0, half)), tail: copy(text.slice(-half)), totalCharacters: text.length }
 }

@@ -37,6 +37,7 @@ class Try {
     runId: 'run_1' as RunId,
     folder: join(temporaryFolder(), 'try'),
     mark: 'mark',
+    fence: 1,
     deadline: this.clock.now() + 10_000,
   }
 

@@ -4,6 +4,7 @@ import { parseDuration } from '../base/duration.ts'
 import { HoldfastError } from '../base/errors.ts'
 import type { JsonSchema, Tool } from '../loop/ports.ts'
 import { toolNameProblem } from '../tools/built-in-names.ts'
+import { identityOf } from '../tools/identity.ts'
 import { TOOL_LIMITS } from '../tools/limits.ts'
 import { TOOL } from './defined-tool.ts'
 import type { DefinedTool } from './defined-tool.ts'
@@ -81,7 +82,7 @@ export function defineTool<
     ...windowOf(name, effect, definition.repeat, definition.once),
     timeoutMs: definition.timeout === undefined ? TOOL_LIMITS.backstopMs : parseDuration(definition.timeout),
     idempotent,
-    identity: (given: unknown) => pick(comparableInput(input, given), definition.identity),
+    identity: (given: unknown) => identityOf(comparableInput(input, given), definition.identity),
     validate: (given: unknown) => checkInput(input, given),
   }
   const open = (ports: FunctionPorts): Tool => {
@@ -144,11 +145,6 @@ function checkIdentity(name: string, identity: readonly string[] | undefined, sc
 
 const wrong = (name: string, what: string, remedy: string) =>
   new HoldfastError('usage/tool', `the tool "${name}" cannot be used: ${what}`, { remedy })
-
-function pick(input: unknown, names: readonly string[] | undefined): unknown {
-  if (names === undefined || typeof input !== 'object' || input === null) return input
-  return Object.fromEntries(Object.entries(input).filter(([key]) => names.includes(key)))
-}
 
 /** For a tool to throw: what it was asked to do certainly did not happen, and may be tried again. */
 export const notDone = (why: string): HoldfastError => new HoldfastError('tool/not-done', why)

@@ -13,6 +13,11 @@ export function editedCall(
   input: unknown,
   random: Randomness,
 ): Edit['action'] {
+  if (tool === undefined && run.input !== null) {
+    throw new HoldfastError('approvals/no-tool', `${action.tool} is known inside of the function ${run.agent} alone`, {
+      remedy: 'skip the call with a note that says what it should be instead: the model is told so, and calls again',
+    })
+  }
   if (tool === undefined) {
     throw new HoldfastError('approvals/no-tool', `the tool ${action.tool} of ${run.agent} is not known here`, {
       remedy: 'use the configuration of the worker that asked, or skip the call',

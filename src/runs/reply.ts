@@ -4,8 +4,11 @@ import { now, sql } from '../store/sql.ts'
 import { first, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { consumeMessages } from '../threads/consume.ts'
+import { appendEntry, entriesOfRun } from '../threads/conversation.ts'
+import type { Entry } from '../threads/conversation.ts'
 import { areStillPending } from '../threads/message.ts'
-import type { Usage } from './run.ts'
+import { findThread } from '../threads/thread.ts'
+import type { Run, Usage } from './run.ts'
 import type { StepsRef } from './step.ts'
 import { spend } from './turn.ts'
 
@@ -14,13 +17,17 @@ export interface Reply {
   readonly step: string
   /** As JSON. */
   readonly result: string
-  /** The messages that it was shown. */
-  readonly taken: readonly string[]
+  /** What its program asked, in words; empty where that went on from its own calls. */
+  readonly asked: string
+  /** The messages that it was shown besides. */
+  readonly shown: readonly { readonly messageId: string; readonly text: string }[]
+  readonly said: { readonly text: string; readonly toolCalls: readonly unknown[] }
   readonly usage: Usage
 }
 
 export type ReplyRecorded =
-  | { readonly kind: 'recorded' }
+  /** `entrySeq`: its place in the conversation. */
+  | { readonly kind: 'recorded'; readonly entrySeq: number }
   /** Somebody else has taken one of the messages: this answer would make it take effect twice. It is paid for all the same. */
   | { readonly kind: 'changed' }
   | { readonly kind: 'superseded' }
@@ -28,20 +35,40 @@ export type ReplyRecorded =
 const stepRow = row({ name: text() })
 
 /** Recorded before anything of it is acted on, together with the messages that it answers: they are consumed by it alone. */
-export function* recordReply(ref: StepsRef, { step, result, taken, usage }: Reply): Transition<ReplyRecorded> {
+export function* recordReply(ref: StepsRef, reply: Reply): Transition<ReplyRecorded> {
   const { runSeq, runId } = ref
+  const { step, result, usage } = reply
+  const taken = reply.shown.map(({ messageId }) => messageId)
   const known = yield* first(
     stepRow,
     sql`select name from steps where run_seq = ${runSeq} and name = ${step} and state = 'done'`,
   )
   // Its own doing, whose answer was lost.
-  if (known !== undefined) return { kind: 'recorded' }
+  if (known !== undefined) return { kind: 'recorded', entrySeq: yield* placeOf(ref, step) }
   const billed = yield* spend(ref, usage)
   if (billed === undefined) return { kind: 'superseded' }
   if (!(yield* areStillPending(taken))) return { kind: 'changed' }
   yield* consumeMessages(taken, runId, billed.threadId)
   yield* run(sql`insert into steps (run_seq, name, effect, state, tries, result, started_at, settled_at)
     values (${runSeq}, ${step}, 'read', 'done', 1, ${result}, ${now}, ${now})`)
-  yield* record({ type: 'step.recorded', runId, data: { step, state: 'done', ...usage } })
-  return { kind: 'recorded' }
+  const { seq: entry, threadId } = yield* tellReply(billed, reply)
+  yield* record({ type: 'step.recorded', threadId, runId, data: { step, state: 'done', entry, ...usage } })
+  return { kind: 'recorded', entrySeq: entry }
+}
+
+function* placeOf({ runId }: StepsRef, step: string): Transition<number> {
+  const entry = (yield* entriesOfRun.single(runId)).find(({ body }) => body['step'] === step)
+  if (entry === undefined) throw new Error(`nobody knows the words of ${step}`)
+  return entry.seq
+}
+
+/** For people: what was asked and said stands in the thread, as that of an agent of ours. The loop goes on from the step alone. */
+function* tellReply({ id: runId, threadId }: Run, reply: Reply): Transition<Entry> {
+  const { step, asked, shown, said, usage } = reply
+  const generation = (yield* findThread.single(threadId))?.generation ?? 1
+  const place = { threadId, generation, runId }
+  if (asked !== '') yield* appendEntry({ ...place, kind: 'user', body: { text: asked, from: 'its program' } })
+  for (const { text: words, messageId } of shown)
+    yield* appendEntry({ ...place, kind: 'user', body: { text: words, messageId } })
+  return yield* appendEntry({ ...place, kind: 'assistant', body: { ...said, step }, usage })
 }

@@ -1,3 +1,4 @@
+import { iso } from '../base/clock.ts'
 import type { RunId } from '../base/ids.ts'
 import type { Event } from '../events/event.ts'
 import type { Transition } from '../store/transition.ts'
@@ -34,7 +35,6 @@ export interface RunView {
   readonly usage: { readonly inputTokens: number; readonly outputTokens: number; readonly costUsd: number }
 }
 
-const iso = (instant: number) => new Date(instant).toISOString()
 const isoOrNull = (instant: number | null) => (instant === null ? null : iso(instant))
 
 export function viewRun(run: Run, late: readonly LateResult[] = []): RunView {
@@ -120,7 +120,10 @@ export function* readWholeRun(id: RunId): Transition<WholeRun | undefined> {
 
 /** What `runs show --json` prints and `GET /api/v1/runs/ID` answers. */
 export function viewWholeRun({ run, late, attempts, entries, actions }: WholeRun) {
-  const turns = isTurn(run.request) ? { steps: entries.map(viewStep), actions: actions.map(viewAction) } : {}
+  // An answer to a loop inside of a function is a step of the function too: it is shown as what the model said.
+  const said = new Set(entries.map(({ body }) => body['step']))
+  const done = actions.filter(({ entrySeq, callId }) => entrySeq >= 0 || !said.has(callId))
+  const turns = isTurn(run.request) ? { steps: entries.map(viewStep), actions: done.map(viewAction) } : {}
   return { ...viewRun(run, late), attempts: attempts.map(viewAttempt), ...turns }
 }
 

@@ -36,6 +36,7 @@ export interface OpenAttempt {
 export class Attempts {
   readonly #options: AttemptsOptions
   readonly #open = new Map<ThreadId, OpenAttempt>()
+  readonly #functions = new Map<string, OpenAttempt>()
 
   constructor(options: AttemptsOptions) {
     this.#options = options
@@ -44,6 +45,19 @@ export class Attempts {
   /** That of a thread: it has one at a time. */
   on(threadId: ThreadId | undefined): OpenAttempt | undefined {
     return threadId === undefined ? undefined : this.#open.get(threadId)
+  }
+
+  /** That of a run which is a function; many of them may share a thread. */
+  ofFunction(runId: string): OpenAttempt | undefined {
+    return this.#functions.get(runId)
+  }
+
+  /** A function is at work. Returns how to say that it is over. */
+  functionBegins(open: OpenAttempt): () => void {
+    this.#functions.set(open.runId, open)
+    return () => {
+      if (this.#functions.get(open.runId) === open) this.#functions.delete(open.runId)
+    }
   }
 
   /** Carries out an attempt. Trouble with telemetry is none of the run. */

@@ -1,11 +1,20 @@
 import type { Context, Span } from '@opentelemetry/api'
 
+import type { Clock } from '../base/clock.ts'
+import type { RunId } from '../base/ids.ts'
 import type { FunctionBody, FunctionRun, StepOptions } from '../define/function.ts'
 import type { Api } from './api.ts'
+import type { Attempts } from './attempts.ts'
 import { ERROR_TYPE, GEN_AI, HOLDFAST } from './conventions.ts'
 
+interface BodyPorts {
+  readonly api: Api
+  readonly clock: Clock
+  readonly attempts: Attempts
+}
+
 /** A span for each attempt at a call of a function, and below it one for each of its steps. */
-export function tracedBody(api: Api, name: string, body: FunctionBody): FunctionBody {
+export function tracedBody({ api, clock, attempts }: BodyPorts, name: string, body: FunctionBody): FunctionBody {
   return (run: FunctionRun<never>) => {
     const attributes = {
       [GEN_AI.operation]: 'invoke_workflow',
@@ -20,7 +29,32 @@ export function tracedBody(api: Api, name: string, body: FunctionBody): Function
       api.ROOT_CONTEXT,
     )
     const context = api.trace.setSpan(api.ROOT_CONTEXT, span)
-    return within(api, span, context, () => body(tracedSteps(api, context, run)))
+    const over = attempts.functionBegins({ runId: run.id as RunId, claimedAt: clock.now(), span, context })
+    const ended = endsOnce(span, over)
+    void haltOf(run)?.then(({ kind }) => {
+      span.setAttribute(HOLDFAST.runState, STATES[kind])
+      ended()
+    })
+    return within(api, { span, ended }, context, () => body(tracedSteps(api, context, run)))
+  }
+}
+
+interface Halting {
+  readonly halted?: Promise<{ readonly kind: keyof typeof STATES }>
+}
+
+/** In which state a function is left where it is: it never comes back, so its span ends there. */
+const STATES = { undecided: 'parked', waits: 'parked', stopped: 'cancelled', broken: 'failed' } as const
+
+const haltOf = (run: FunctionRun<never>) => (run as Halting).halted
+
+function endsOnce(span: Span, over: () => void = () => {}): () => void {
+  let isOver = false
+  return () => {
+    if (isOver) return
+    isOver = true
+    span.end()
+    over()
   }
 }
 
@@ -53,12 +87,22 @@ function tracedStep(api: Api, parent: Context, run: FunctionRun<never>): Functio
       span.setAttribute(HOLDFAST.outcome, 'performed')
       return api.context.with(inside, () => work(call))
     }
-    return within(api, span, inside, () => run.step(name, performed, options))
+    return within(api, { span, ended: () => span.end() }, inside, () => run.step(name, performed, options))
   }
 }
 
-/** A function that is left where it is never comes back: its span is not ended and nobody hears of it, as after a crash. */
-async function within<T>(api: Api, span: Span, context: Context, work: () => T | PromiseLike<T>): Promise<T> {
+interface Spanned {
+  readonly span: Span
+  readonly ended: () => void
+}
+
+/** A step that is left where it is never comes back: its span is not ended and nobody hears of it, as after a crash. */
+async function within<T>(
+  api: Api,
+  { span, ended }: Spanned,
+  context: Context,
+  work: () => T | PromiseLike<T>,
+): Promise<T> {
   try {
     return await api.context.with(context, work)
   } catch (error) {
@@ -66,6 +110,6 @@ async function within<T>(api: Api, span: Span, context: Context, work: () => T |
     span.setStatus({ code: api.SpanStatusCode.ERROR })
     throw error
   } finally {
-    span.end()
+    ended()
   }
 }

@@ -2,6 +2,7 @@ import type { Attributes, Span } from '@opentelemetry/api'
 
 import type { Clock } from '../base/clock.ts'
 import { describeError } from '../base/errors.ts'
+import type { RunId } from '../base/ids.ts'
 import type { AskModel, Asked, ModelReply } from '../loop/ports.ts'
 import type { Api } from './api.ts'
 import type { Attempts } from './attempts.ts'
@@ -17,20 +18,29 @@ export interface ModelCallPorts {
   readonly content: boolean
 }
 
+/** Whose call of which model; of a loop inside of a function also for which run. */
+export interface Asking {
+  readonly agent: string
+  readonly model: string
+  readonly runId?: RunId
+}
+
 /** A span for each call of a model, its tries and waits included: `chat MODEL`. */
-export function tracedAsk(ports: ModelCallPorts, agent: string, modelId: string, ask: AskModel): AskModel {
+export function tracedAsk(ports: ModelCallPorts, { agent, model: id, runId }: Asking, ask: AskModel): AskModel {
   const { api, clock, attempts } = ports
-  const { provider, model } = modelNames(modelId)
+  const { provider, model } = modelNames(id)
   const names: Attributes = { [GEN_AI.operation]: 'chat', [GEN_AI.provider]: provider, [GEN_AI.model]: model }
   return async (request, options) => {
     const { threadId, purpose } = request
-    const parent = attempts.on(threadId)
+    // A loop inside of a function is below whatever is around it there.
+    const parent = runId === undefined ? attempts.on(threadId) : undefined
+    const run = runId ?? parent?.runId
     const attributes = {
       ...names,
       [GEN_AI.agent]: agent,
       [HOLDFAST.purpose]: purpose,
       ...(threadId === undefined ? {} : { [GEN_AI.conversation]: threadId }),
-      ...(parent === undefined ? {} : { [HOLDFAST.run]: parent.runId }),
+      ...(run === undefined ? {} : { [HOLDFAST.run]: run }),
       ...(ports.content ? contentOfRequest(request) : {}),
     }
     const context = parent?.context ?? api.context.active()

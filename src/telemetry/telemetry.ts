@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { sleep } from '../base/clock.ts'
 import { describeError } from '../base/errors.ts'
+import type { RunId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { FunctionBody } from '../define/function.ts'
 import type { LoopEvent } from '../loop/loop.ts'
@@ -28,7 +29,8 @@ export interface TelemetryOptions {
 /** What a worker does, told to OpenTelemetry: wrappers of what it works with, so that no part of the work knows of it. */
 export interface Telemetry {
   readonly attempt: (claim: Claim, work: () => Promise<void>) => Promise<void>
-  readonly ask: (agent: string, model: string, ask: AskModel) => AskModel
+  /** `runId`: of a loop inside of a function, which may ask other models than its own. */
+  readonly ask: (agent: string, model: string, ask: AskModel, runId?: RunId) => AskModel
   readonly tools: (tools: ReadonlyMap<string, Tool>) => ReadonlyMap<string, Tool>
   readonly body: (name: string, body: FunctionBody) => FunctionBody
   readonly heard: (event: LoopEvent) => void
@@ -54,9 +56,12 @@ export async function openTelemetry(options: TelemetryOptions): Promise<Telemetr
   const stopGauges = openGauges({ api, store, warn })
   return {
     attempt: (claim, work) => attempts.around(claim, work),
-    ask: (agent, model, ask) => tracedAsk({ api, clock, attempts, instruments, content }, agent, model, ask),
+    ask: (agent, model, ask, runId) => {
+      const asking = { agent, model, ...(runId === undefined ? {} : { runId }) }
+      return tracedAsk({ api, clock, attempts, instruments, content }, asking, ask)
+    },
     tools: (tools) => toolCalls.around(tools),
-    body: (name, body) => tracedBody(api, name, body),
+    body: (name, body) => tracedBody({ api, clock, attempts }, name, body),
     heard: (event) => {
       if (event.kind === 'action') toolCalls.heard(event.action)
     },

@@ -2,9 +2,10 @@ import type { Attributes, Context, Span } from '@opentelemetry/api'
 
 import { isSettled } from '../actions/action.ts'
 import type { Action } from '../actions/action.ts'
+import { LIMITS } from '../base/limits.ts'
 import type { Tool } from '../loop/ports.ts'
 import type { Api } from './api.ts'
-import type { Attempts } from './attempts.ts'
+import type { Attempts, OpenAttempt } from './attempts.ts'
 import { argumentsOf, resultOf, shown } from './content.ts'
 import { ERROR_TYPE, GEN_AI, HOLDFAST } from './conventions.ts'
 
@@ -26,6 +27,8 @@ interface Doing {
 export class ToolCalls {
   readonly #ports: ToolCallPorts
   readonly #doing = new Map<string, Doing>()
+  /** What was not performed and has been told: a function comes to it again whenever it goes on. */
+  readonly #told = new Set<string>()
 
   constructor(ports: ToolCallPorts) {
     this.#ports = ports
@@ -34,7 +37,7 @@ export class ToolCalls {
   /** What the loop says of an action, when it begins and when it is settled. */
   heard(action: Action): void {
     if (action.state === 'started') return void this.#begin(action)
-    const attempt = this.#ports.attempts.on(action.threadId)
+    const attempt = this.#attemptOf(action)
     if (action.state === 'waiting')
       return void attempt?.span.addEvent('approval.waiting', {
         [GEN_AI.tool]: action.tool,
@@ -45,7 +48,20 @@ export class ToolCalls {
     // An earlier attempt performed it, and had its span: a run that goes on looks at the whole of its last reply again.
     if (doing === undefined && (action.settledAt ?? attempt.claimedAt) < attempt.claimedAt && action.startedAt !== null)
       return
-    this.#end(action, doing ?? this.#begin(action))
+    if (doing !== undefined || this.#isNews(`${action.id} ${action.state}`))
+      this.#end(action, doing ?? this.#begin(action))
+  }
+
+  #attemptOf({ runId, threadId }: Action): OpenAttempt | undefined {
+    const { attempts } = this.#ports
+    return attempts.ofFunction(runId) ?? attempts.on(threadId)
+  }
+
+  #isNews(what: string): boolean {
+    if (this.#told.has(what)) return false
+    if (this.#told.size >= LIMITS.telemetryTold) this.#told.clear()
+    this.#told.add(what)
+    return true
   }
 
   /** The same tools, performing inside of the spans of their actions. */
@@ -68,6 +84,7 @@ export class ToolCalls {
 
   #begin(action: Action): Doing {
     const { api, attempts, content } = this.#ports
+    // A loop inside of a function may be a tool itself: what it does is below that.
     const parent = attempts.on(action.threadId)?.context ?? api.context.active()
     const attributes: Attributes = {
       [GEN_AI.operation]: 'execute_tool',

@@ -3,7 +3,7 @@ import { HoldfastError, describeError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { FunctionRun, StepCall, StepOptions } from '../define/function.ts'
 import { OWN_LOOP } from '../define/own-loop.ts'
-import type { HasOwnLoop, OwnLoop } from '../define/own-loop.ts'
+import type { HasOwnLoop, KeptErrors, OwnLoop } from '../define/own-loop.ts'
 import { begins } from '../define/owner.ts'
 import { refOfCall } from '../runs/call.ts'
 import type { ClaimedCall } from '../runs/call.ts'
@@ -29,6 +29,9 @@ export type Halt =
 type Ours = Pick<OwnLoopPorts, 'agent' | 'random'>
 
 type Work<T> = (call: StepCall) => T | PromiseLike<T>
+
+/** Of a read whose errors are something to who meets them again; others are met in the record's words. */
+type Options = StepOptions & { readonly errors?: KeptErrors }
 
 /** The second step of a name gets a number behind it; and a database cannot keep a NUL. */
 const NOT_IN_NAMES = /[#\0]/
@@ -156,7 +159,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     this.#tellQuiet()
   }
 
-  async step<T>(name: string, work: Work<T>, options: StepOptions = {}): Promise<T> {
+  async step<T>(name: string, work: Work<T>, options: Options = {}): Promise<T> {
     const key = this.#nextKey(name)
     const known = this.#known.get(key)
     if (known !== undefined) {
@@ -265,7 +268,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     }
   }
 
-  async #perform<T>(begun: Try, work: Work<T>, options: StepOptions): Promise<T> {
+  async #perform<T>(begun: Try, work: Work<T>, options: Options): Promise<T> {
     const { effect = 'write' } = options
     let value: T
     try {
@@ -281,11 +284,12 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   }
 
   /** A write that throws has said nothing about what it did, unless it says so by `notDone`. */
-  async #threw<T>(begun: Try, error: unknown, options: StepOptions): Promise<T> {
-    const { effect = 'write' } = options
+  async #threw<T>(begun: Try, error: unknown, options: Options): Promise<T> {
+    const { effect = 'write', errors } = options
     const sentence = describeError(error)
     if (effect === 'read' || isNotDone(error)) {
-      this.#settle(begun, { effect, state: 'failed', result: null, error: sentence, by: null })
+      const result = errors === undefined ? null : JSON.stringify(errors.keep(error))
+      this.#settle(begun, { effect, state: 'failed', result, error: sentence, by: null })
       throw error
     }
     if (this.signal.reason === 'lease-lost') return this.#gone(begun, this.#stopped())
@@ -336,10 +340,13 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   }
 
   /** It had begun before: by an earlier worker, which was lost, or before its run was parked. */
-  async #again<T>(known: Step, work: Work<T>, options: StepOptions): Promise<T> {
-    const { name, state, error } = known
-    if (state === 'done') return known.result as T
-    if (state === 'failed') throw new StepFailed(name, error)
+  async #again<T>(known: Step, work: Work<T>, options: Options): Promise<T> {
+    const { name, state, error, result } = known
+    if (state === 'done') return result as T
+    if (state === 'failed')
+      throw result === null || options.errors === undefined
+        ? new StepFailed(name, error)
+        : options.errors.revive(result)
     if (this.#mayNotGoOn()) {
       this.#ahead.add(name)
       return this.#never()
@@ -350,7 +357,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     return this.#asJudged(known, judged, work, options)
   }
 
-  async #asJudged<T>(known: Step, judged: Judged, work: Work<T>, options: StepOptions): Promise<T> {
+  async #asJudged<T>(known: Step, judged: Judged, work: Work<T>, options: Options): Promise<T> {
     const { name, tries } = known
     const cut = { name, tries, listed: known.actionId !== null, ends: () => {} }
     if (judged.kind === 'done') return this.#found<T>(cut, judged.result)
@@ -369,7 +376,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     return begun
   }
 
-  async #restart<T>(known: Step, work: Work<T>, options: StepOptions): Promise<T> {
+  async #restart<T>(known: Step, work: Work<T>, options: Options): Promise<T> {
     const { store } = this.#executor
     const begun = this.#tryOf(known, known.tries + 1)
     const restarted = await this.#stored(() => store.apply(restartStep, this.#ref, known))

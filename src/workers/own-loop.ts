@@ -19,6 +19,7 @@ import { Stopped, settleActions } from '../loop/act.ts'
 import type { ActPorts } from '../loop/act.ts'
 import { effectOfCall } from '../loop/reply.ts'
 import { versionOf } from '../loop/version.ts'
+import { entriesOfRun } from '../threads/conversation.ts'
 import { refOfCall } from '../runs/call.ts'
 import type { ClaimedCall } from '../runs/call.ts'
 import type { StepsRef } from '../runs/step.ts'
@@ -54,6 +55,9 @@ export class RunLoop implements OwnLoop {
   /** Calls that are being carried out, and how to say that nobody waits for them. */
   readonly #atWork = new Map<ActionId, () => void>()
   readonly #whenLess: (() => void)[] = []
+  /** Where the answers are in the conversation. Those of earlier attempts are looked up when one of their calls is new. */
+  readonly #entries = new Map<string, number>()
+  #knowsEntries = false
   /** Writes go one after the other, in the order in which they are called for; so do proposals. */
   #writes: Promise<unknown> = Promise.resolve()
   #proposals: Promise<unknown> = Promise.resolve()
@@ -67,19 +71,23 @@ export class RunLoop implements OwnLoop {
   }
 
   ask(question: Question): Promise<Answered> {
-    return askForLoop({ ...this.#ports, ref: this.#ref }, question, placeOf(within.getStore()))
+    const ports = { ...this.#ports, ref: this.#ref, entries: this.#entries }
+    return askForLoop(ports, question, placeOf(within.getStore()))
   }
 
   async standing(call: OwnCall, others: () => Promise<readonly OwnCall[]>): Promise<Standing> {
     const action = await this.#propose(call)
+    // What is allowed is heard of when it is performed.
+    if (action.state === 'waiting' || isRefused(action)) this.#ports.agent.watch?.heard({ kind: 'action', action })
     if (action.state === 'waiting') {
       // So that a person is asked about all of them at once.
       for (const other of await others()) await this.#propose(other)
       return this.#waitForPerson()
     }
     const { decision, error } = action
-    if (isRefused(action)) return { kind: 'denied', why: error ?? action.state }
-    return { kind: 'allowed', by: hasAsked(decision?.via) ? 'person' : 'rule' }
+    const by = whoSaid(decision?.via)
+    if (isRefused(action)) return { kind: 'denied', by, why: (by === 'program' ? decision?.by : error) ?? action.state }
+    return { kind: 'allowed', by }
   }
 
   async perform(call: OwnCall): Promise<unknown> {
@@ -128,12 +136,13 @@ export class RunLoop implements OwnLoop {
   #actPorts({ tool }: OwnCall): ActPorts {
     const { executor, agent } = this.#ports
     const { store, clock, home } = executor
+    const tools = new Map([[tool.name, tool]])
     return {
       store,
       clock,
-      tools: new Map([[tool.name, tool]]),
+      tools: agent.watch?.tools(tools) ?? tools,
       folders: foldersIn(home),
-      onAction: () => {},
+      onAction: (action) => agent.watch?.heard({ kind: 'action', action }),
       agent: agent.name,
       policy: agent.policy ?? [],
       ...(agent.approvalMs === undefined ? {} : { approvalMs: agent.approvalMs }),
@@ -180,9 +189,19 @@ export class RunLoop implements OwnLoop {
     const known = await store.read(findAction, id)
     if (known !== undefined) return this.#same(known, call)
     const action = this.#newAction(id, call, await store.read(rulesInForce), await call.said?.())
-    const proposed = await untilStored(this.#ports.executor, () => store.apply(proposeOwn, this.#ref, action))
+    const entry = await this.#entryOf(call.step)
+    const proposed = await untilStored(this.#ports.executor, () => store.apply(proposeOwn, this.#ref, action, entry))
     if (proposed.kind === 'refused') return this.#ports.run.halt({ kind: 'stopped', why: proposed.why })
     return proposed.action
+  }
+
+  async #entryOf(step: string): Promise<number | undefined> {
+    if (!this.#entries.has(step) && !this.#knowsEntries) {
+      for (const { seq, body } of await this.#ports.executor.store.read(entriesOfRun, this.runId))
+        if (typeof body['step'] === 'string') this.#entries.set(body['step'], seq)
+      this.#knowsEntries = true
+    }
+    return this.#entries.get(step)
   }
 
   /** What is recorded is what was wanted; another program, or one that leaves something to chance, wants something else now. */
@@ -226,8 +245,12 @@ function together(verdict: Verdict, said: ProgramSays | undefined): Verdict {
 const REFUSED: readonly string[] = ['denied', 'skipped', 'expired', 'withdrawn']
 const isRefused = ({ state }: Action) => REFUSED.includes(state)
 
-const BY_RULE: readonly string[] = ['configuration', 'stored rule', 'default', 'schedule', 'program']
-const hasAsked = (via: string | undefined) => via !== undefined && !BY_RULE.includes(via)
+const BY_RULE: readonly (string | undefined)[] = [undefined, 'configuration', 'stored rule', 'default', 'schedule']
+
+function whoSaid(via: string | undefined): Standing['by'] {
+  if (via === 'program') return 'program'
+  return BY_RULE.includes(via) ? 'rule' : 'person'
+}
 
 /** What is asked inside of a call is known by it: the same question may be asked elsewhere. */
 const placeOf = (around: readonly ActionId[] | undefined) => (around === undefined ? '' : `${around.at(-1) ?? ''}: `)

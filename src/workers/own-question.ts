@@ -1,14 +1,15 @@
 import type { Randomness, ThreadId } from '../base/ids.ts'
-import { HoldfastError } from '../base/errors.ts'
+import { HoldfastError, describeError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
-import type { Answered, Question, Said } from '../define/own-loop.ts'
-import type { LanguageModel, ModelRequest, ModelUsage } from '../loop/ports.ts'
+import type { Answered, Conversation, Question, Said } from '../define/own-loop.ts'
+import { clip } from '../loop/clip.ts'
+import type { AskModel, LanguageModel, ModelRequest, ModelUsage } from '../loop/ports.ts'
 import { errorOfSdk } from '../model/ai-sdk-error.ts'
 import { callModel } from '../model/call-model.ts'
 import type { ModelOutcome } from '../model/call-model.ts'
 import { ModelError } from '../model/model-error.ts'
 import { costMicrousd, priceOf } from '../model/prices.ts'
-import { NO_USAGE } from '../model/usage.ts'
+import { NO_USAGE } from '../loop/usage.ts'
 import { threadOfCalls } from '../runs/call.ts'
 import type { ClaimedCall } from '../runs/call.ts'
 import { recordReply } from '../runs/reply.ts'
@@ -30,6 +31,8 @@ export interface QuestionPorts {
   readonly agent: FunctionAgent
   readonly random: Randomness
   readonly ref: StepsRef
+  /** Where in the conversation an answer is kept, by the name of its record. */
+  readonly entries: Map<string, number>
 }
 
 /** Asks a model for a loop that is not ours: a step that reads, recorded with the messages that it showed. */
@@ -38,7 +41,7 @@ export function askForLoop(ports: QuestionPorts, question: Question, place: stri
   return run.step(
     `${place}${question.name}`,
     ({ key }) => new Asking(ports, question, key.slice(run.id.length + 1)).toItsEnd(),
-    { effect: 'read' },
+    { effect: 'read', errors: question.errors },
   )
 }
 
@@ -75,8 +78,7 @@ class Asking {
     const asked = await this.#ask(messages, (given) => (said = given))
     if (asked.kind !== 'replied' || said === undefined) return { kind: 'unanswered', asked }
     const answered = { reply: said.reply, messages, step: this.#step }
-    const taken = shown.map(({ messageId }) => messageId)
-    const kind = await this.#record(answered, taken, asked.spent)
+    const kind = await this.#record(answered, said, shown, asked.spent)
     return kind === 'recorded' ? { kind: 'answered', answered } : { kind }
   }
 
@@ -87,11 +89,12 @@ class Asking {
     return executor.store.read(inboxOf, call.threadId)
   }
 
-  #ask(messages: readonly string[], onSaid: (said: Said) => void): Promise<ModelOutcome> {
+  async #ask(messages: readonly string[], onSaid: (said: Said) => void): Promise<ModelOutcome> {
     const { executor, random, agent, call } = this.#ports
-    const { model: id, quota } = this.#question
+    const { model: id, quota, conversation } = this.#question
     const { store, clock, warn } = executor
     const price = priceOf(id, agent.prices)
+    let outcome: ModelOutcome | undefined
     const model: LanguageModel = {
       id,
       quota,
@@ -99,13 +102,20 @@ class Asking {
         try {
           const said = await this.#question.ask(messages, signal)
           onSaid(said)
-          return { text: '', toolCalls: [], finish: 'stop', usage: usageOf(said, price) }
+          const { text, toolCalls, finish } = said
+          return { text, toolCalls, finish, usage: usageOf(said, price) }
         } catch (error) {
           throw this.#asModelError(error)
         }
       },
     }
-    return callModel({ store, clock, random, warn }, model, requestOf(call.threadId), { signal: this.#signal })
+    const ask: AskModel = async (request, options) => {
+      outcome = await callModel({ store, clock, random, warn }, model, request, options)
+      return outcome.kind === 'failed' ? { ...outcome, error: describeError(outcome.error) } : outcome
+    }
+    const watched = agent.watch?.ask(agent.name, id, ask, call.id) ?? ask
+    await watched(requestOf(call.threadId, conversation(messages)), { signal: this.#signal })
+    return outcome!
   }
 
   /** One whose answer has begun to be passed on cannot be asked again here: its reader would get two beginnings. */
@@ -127,16 +137,20 @@ class Asking {
   }
 
   /** `changed`: a message that it was shown is somebody else's now, and it is asked anew. */
-  async #record(answered: Answered, taken: readonly string[], usage: ModelUsage): Promise<ReplyRecorded['kind']> {
-    const { executor, ref } = this.#ports
+  async #record(answered: Answered, said: Said, shown: Shown, usage: ModelUsage): Promise<ReplyRecorded['kind']> {
+    const { executor, ref, entries } = this.#ports
     const kept = asJson(answered)
     if (kept.kind === 'trouble' || kept.text === null)
       throw new HoldfastError(
         'model/too-long',
         `its reply cannot be kept: ${kept.kind === 'trouble' ? kept.trouble : ''}`,
       )
-    const reply = { step: this.#step, result: kept.text, taken, usage }
-    const { kind } = await untilStored(executor, () => executor.store.apply(recordReply, ref, reply))
+    const { text, toolCalls } = said
+    const asked = clip(this.#question.asked, LIMITS.askedCharacters)
+    const reply = { step: this.#step, result: kept.text, asked, shown, said: { text, toolCalls }, usage }
+    const recorded = await untilStored(executor, () => executor.store.apply(recordReply, ref, reply))
+    const { kind } = recorded
+    if (recorded.kind === 'recorded') entries.set(this.#step, recorded.entrySeq)
     if (kind !== 'changed' || !this.#question.isBegun()) return kind
     throw new HoldfastError('inbox/taken', 'a message that the model was shown was taken by somebody else meanwhile', {
       remedy: 'call the function again',
@@ -149,14 +163,15 @@ type Tried =
   | { readonly kind: 'unanswered'; readonly asked: ModelOutcome }
   | { readonly kind: 'changed' | 'superseded' }
 
-function* inboxOf(threadId: ThreadId): Transition<readonly { readonly messageId: string; readonly text: string }[]> {
+type Shown = readonly { readonly messageId: string; readonly text: string }[]
+
+function* inboxOf(threadId: ThreadId): Transition<Shown> {
   return yield* textsOf(yield* pendingMessages.single(threadId, LIMITS.messagesPerTurn))
 }
 
-/** The question itself is the loop's own affair. */
-const requestOf = (threadId: ThreadId): ModelRequest => ({
-  system: '',
-  messages: [],
+/** In words; what is asked is the loop's own affair. */
+const requestOf = (threadId: ThreadId, conversation: Conversation): ModelRequest => ({
+  ...conversation,
   tools: [],
   replies: 0,
   purpose: 'turn',

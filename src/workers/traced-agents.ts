@@ -11,7 +11,7 @@ export function tracedAgents(
 /** The same agent, and whatever it asks and uses is told of. What a command does inside is its own to tell. */
 function tracedAgent(telemetry: Telemetry, agent: AnyAgent): AnyAgent {
   if ('command' in agent) return agent
-  if ('body' in agent) return { ...agent, body: telemetry.body(agent.name, agent.body) }
+  if ('body' in agent) return { ...agent, body: telemetry.body(agent.name, agent.body), watch: telemetry }
   const { name, model, ask, tools, toolsIn, foreignTools } = agent
   return {
     ...agent,

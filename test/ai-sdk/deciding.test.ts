@@ -159,13 +159,14 @@ describe.each(engines)('on $name', (engine) => {
 
 describe('toolApproval', () => {
   test.each([
-    ['for each tool', { note: ({ entry }: { entry: string }) => (entry === 'one' ? 'approved' : 'denied') }],
+    ['for each tool', { note: ({ entry }: { entry: string }) => (entry === 'one' ? 'approved' : 'denied') }, undefined],
     [
       'as a function',
       ({ toolCall }: { toolCall: { input: { entry: string } } }) =>
         toolCall.input.entry === 'one' ? 'approved' : { type: 'denied', reason: 'enough' },
+      'enough',
     ],
-  ] as const)('of a program, %s, allows and denies without a person', async (_name, toolApproval) => {
+  ] as const)('of a program, %s, allows and denies without a person', async (_name, toolApproval, reason) => {
     const { notes, model, definition } = clerk(TWO, { toolApproval } as Partial<Parts>)
     const { runtime } = await open([definition])
     const call = await runtime.call({ function: 'clerk' })
@@ -173,12 +174,12 @@ describe('toolApproval', () => {
     expect(notes).toEqual(['one'])
     expect(toldLast(model)).toEqual([
       { type: 'json', value: { noted: 'one' } },
-      { type: 'execution-denied', reason: expect.stringContaining('denied by toolApproval') as string },
+      { type: 'execution-denied', reason },
     ])
   })
 
   test('that leaves it to the user parks the run, whatever a rule allows, and the loop hears of the decision', async () => {
-    const { notes, definition } = clerk(TWO, {
+    const { notes, model, definition } = clerk(TWO, {
       toolApproval: { note: { type: 'user-approval', reason: 'costs money' } },
     })
     const { runtime } = await open([definition], { policy: ALLOWED })
@@ -186,10 +187,16 @@ describe('toolApproval', () => {
     const requests = await asked(runtime, 2)
     expect(requests.map(({ askedBy }) => askedBy)).toEqual(Array(2).fill('toolApproval: costs money'))
     await runtime.approvals.approve(requests[0]!)
-    await runtime.approvals.skip(requests[1]!)
+    // What its schema makes of other arguments only the function knows; a note is as good.
+    await expect(runtime.approvals.edit(requests[1]!, { input: { entry: 'three' } })).rejects.toMatchObject({
+      code: 'approvals/no-tool',
+      remedy: expect.stringContaining('skip the call with a note') as string,
+    })
+    await runtime.approvals.skip(requests[1]!, { note: 'make it three' })
     const { content } = (await call.result()) as { content: string[] }
     expect(content.filter((type) => type === 'tool-approval-response')).toHaveLength(2)
     expect(notes).toEqual(['one'])
+    expect(toldLast(model)).toMatchObject([{}, { reason: expect.stringContaining('make it three') as string }])
   })
 
   test('of a rule that denies cannot be overruled by the program', async () => {
@@ -215,6 +222,19 @@ describe('toolApproval', () => {
     expect(notes).toEqual(['two'])
     expect(model.doStreamCalls).toHaveLength(2)
   })
+})
+
+test('who is asked sees what the model said beside the call, also of an answer that an earlier attempt got', async () => {
+  const answers = ['First this.', 'Then that.'].map((says) => ({ says, calls: [['note', { entry: says }]] }) as const)
+  const { definition } = clerk([...answers, 'Done.'])
+  const { runtime } = await open([definition])
+  const call = await runtime.call({ function: 'clerk' })
+  for (const { says } of answers) {
+    const request = await until('it asks', async () => (await runtime.approvals.list())[0])
+    expect(request).toMatchObject({ input: { entry: says }, modelSaid: says })
+    await runtime.approvals.approve(request)
+  }
+  expect(await call.result()).toMatchObject({ text: 'Done.' })
 })
 
 test.each([

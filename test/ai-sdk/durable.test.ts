@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { APICallError, ToolLoopAgent, generateText, isStepCount, streamText, tool } from 'ai'
@@ -9,7 +10,10 @@ import { durable, idempotencyKey } from '../../src/ai-sdk/index.ts'
 import { findRun } from '../../src/runs/run.ts'
 import type { Run } from '../../src/runs/run.ts'
 import { defineFunction } from '../../src/index.ts'
-import { engines } from '../support/engines.ts'
+import { sql } from '../../src/store/sql.ts'
+import { run as execute } from '../../src/store/transition.ts'
+import type { Transition } from '../../src/store/transition.ts'
+import { engines, temporaryFolder } from '../support/engines.ts'
 import type { TestDatabase } from '../support/engines.ts'
 import { until } from '../support/holdfast.ts'
 import { mock } from './mock.ts'
@@ -95,25 +99,51 @@ describe.each(engines)('on $name', (engine) => {
     expect(refused).toBe(2)
   })
 
-  test('a rate limit that is too long to wait for parks the run until it is over [model/patient]', async () => {
+  test('a rate limit that is too long to wait for parks the run; when it is over another process goes on [model/patient]', async () => {
     const database = await engine.database()
-    const model = mock(['Never.'], {
-      asked() {
-        throw tooMany('7200000')
+    const notes: string[] = []
+    let isOver = false
+    const model = mock(SCRIPT, {
+      asked(step) {
+        if (step === 1 && !isOver) throw tooMany('7200000')
       },
     })
-    const clerk = defineFunction('clerk', () => generateText({ ...durable({ model }), prompt: 'Hello.' }))
-    const { runtime } = await open([clerk], { store: database.url })
-    const { runId } = await runtime.call({ function: 'clerk' })
+    const wrapped = durable({ model, tools: { note: noting(notes) } })
+    const clerk = defineFunction('clerk', () => LOOPS['streamText']!(wrapped as never))
+    const opening = { home: join(temporaryFolder(), 'home'), store: database.url, policy: ALLOWED }
+    const first = await open([clerk], opening)
+    const { runId } = await first.runtime.call({ function: 'clerk', key: 'notes' })
     const store = await database.open()
     const parked = await until('it is parked', async () => {
       const run = await store.read(findRun, runId as Run['id'])
       return run?.state === 'parked' ? run : undefined
     })
-    expect(parked.resumeAt).toBeGreaterThan(parked.parkedAt!)
-    expect(model.doGenerateCalls).toHaveLength(1)
+    expect(parked.resumeAt).toBeGreaterThanOrEqual(parked.createdAt + 7_200_000)
+    await first.runtime.close()
+    expect(model.doStreamCalls).toHaveLength(2)
+
+    await store.apply(twoHoursLater)
+    isOver = true
+    const second = await open([clerk], opening)
+    const call = await second.runtime.call({ function: 'clerk', key: 'notes' })
+    expect(await call.result()).toBe('Both are noted.')
+    expect(call.runId).toBe(runId)
+    // The first answer is read from the record, and is not on the bill again.
+    expect(model.doStreamCalls).toHaveLength(4)
+    expect(notes).toEqual(['one', 'two'])
+    expect(await store.read(findRun, runId as Run['id'])).toMatchObject({
+      attempt: 2,
+      inputTokens: 30,
+      outputTokens: 15,
+    })
   })
 })
+
+/** As far as the database knows of time. */
+function* twoHoursLater(): Transition<void> {
+  yield* execute(sql`update runs set resume_at = resume_at - 7200000 where resume_at is not null`)
+  yield* execute(sql`update quotas set blocked_until = blocked_until - 7200000, next_slot = next_slot - 7200000`)
+}
 
 const tooMany = (retryAfterMs: string) =>
   new APICallError({

@@ -31,25 +31,47 @@ const finishOf = (says: Says) =>
     ? { unified: 'stop' as const, raw: 'stop' }
     : { unified: 'tool-calls' as const, raw: undefined }
 
+function spoken(text: string): LanguageModelV4StreamPart[] {
+  const words = text.split(/(?<= )/).filter(Boolean)
+  if (words.length === 0) return []
+  const deltas = words.map((delta) => ({ type: 'text-delta' as const, id: 't', delta }))
+  return [{ type: 'text-start', id: 't' }, ...deltas, { type: 'text-end', id: 't' }]
+}
+
 function partsOf(says: Says, step: number): LanguageModelV4StreamPart[] {
-  const words = wordsOf(says)
-    .split(/(?<= )/)
-    .filter(Boolean)
-  const text: LanguageModelV4StreamPart[] =
-    words.length === 0
-      ? []
-      : [
-          { type: 'text-start', id: 't' },
-          ...words.map((delta) => ({ type: 'text-delta' as const, id: 't', delta })),
-          { type: 'text-end', id: 't' },
-        ]
   return [
     { type: 'stream-start', warnings: [] },
     { type: 'response-metadata', id: `r${step}`, modelId: 'mock', timestamp: new Date(1_000) },
-    ...text,
+    ...spoken(wordsOf(says)),
     ...contentOf(says, step).filter((part) => part.type === 'tool-call'),
     { type: 'finish', usage: USAGE, finishReason: finishOf(says) },
   ]
+}
+
+/** Answers as they are: the k-th to the k-th question of a conversation. */
+export function answering(answers: readonly (readonly LanguageModelV4Content[])[]) {
+  const finishOfContent = (content: readonly LanguageModelV4Content[]) => ({
+    unified: content.some(({ type }) => type === 'tool-call') ? ('tool-calls' as const) : ('stop' as const),
+    raw: undefined,
+  })
+  const answer = (call: LanguageModelV4CallOptions) => answers[stepOf(call)] ?? [{ type: 'text', text: 'nothing more' }]
+  return new MockLanguageModelV4({
+    doGenerate: async (call) => {
+      const content = [...answer(call)]
+      return { content, finishReason: finishOfContent(content), usage: USAGE, warnings: [] }
+    },
+    doStream: async (call) => {
+      const content = answer(call)
+      const chunks: LanguageModelV4StreamPart[] = content.flatMap((part) =>
+        part.type === 'text' ? spoken(part.text) : [part as LanguageModelV4StreamPart],
+      )
+      return {
+        stream: simulateReadableStream({
+          chunks: [...chunks, { type: 'finish', usage: USAGE, finishReason: finishOfContent(content) }],
+        }),
+      }
+    },
+  })
 }
 
 /** How many answers the conversation has: so the k-th is the same, whoever asks and however often. */
@@ -58,7 +80,7 @@ const stepOf = ({ prompt }: LanguageModelV4CallOptions) => prompt.filter(({ role
 interface Watcher {
   /** When it is asked for its k-th answer. */
   readonly asked?: (step: number, call: LanguageModelV4CallOptions) => unknown
-  /** When it has begun to say that. */
+  /** When it has said a word of that; it goes on when this has come back. */
   readonly said?: (step: number) => unknown
 }
 
@@ -71,9 +93,9 @@ export function mock(script: readonly Says[], { asked, said }: Watcher = {}) {
   }
   const telling = (step: number) =>
     new TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart>({
-      transform(part, controller) {
+      async transform(part, controller) {
         controller.enqueue(part)
-        if (part.type === 'text-delta') said?.(step)
+        if (part.type === 'text-delta') await said?.(step)
       },
     })
   return new MockLanguageModelV4({

@@ -26,6 +26,7 @@ interface Opening {
   readonly home?: string
   readonly store?: string
   readonly policy?: RuntimeOptions['policy']
+  readonly telemetry?: RuntimeOptions['telemetry']
 }
 
 export async function open(functions: readonly FunctionDefinition[], { home, ...more }: Opening = {}) {

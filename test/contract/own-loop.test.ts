@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { openDoubts } from '../../src/actions/doubt.ts'
 import { findAction } from '../../src/actions/action.ts'
 import { pendingApprovals } from '../../src/actions/approval.ts'
+import { askedMatters } from '../../src/actions/desk.ts'
 import { startAction } from '../../src/actions/perform.ts'
 import { proposeOwn } from '../../src/actions/propose-own.ts'
 import type { NewAction } from '../../src/actions/propose.ts'
@@ -15,6 +16,7 @@ import { finishCall, parkCall } from '../../src/runs/finish-call.ts'
 import { recordReply } from '../../src/runs/reply.ts'
 import { sendMessage } from '../../src/runs/send.ts'
 import { stepsOf } from '../../src/runs/step.ts'
+import { readWholeThread } from '../../src/runs/thread-view.ts'
 import { readWholeRun, viewWholeRun } from '../../src/runs/view.ts'
 import type { Store } from '../../src/store/store.ts'
 import { acknowledgeDelivery, leaseMessages } from '../../src/threads/delivery.ts'
@@ -49,7 +51,9 @@ async function sent(store: Store): Promise<string> {
 const reply = (...taken: readonly string[]) => ({
   step: 'model 1',
   result: '"hello"',
-  taken,
+  asked: 'Say hello.',
+  shown: taken.map((messageId) => ({ messageId, text: 'Hm.' })),
+  said: { text: 'Hello.', toolCalls: [] },
   usage: { inputTokens: 3, outputTokens: 2, costMicrousd: 1 },
 })
 
@@ -76,10 +80,31 @@ describe.each(engines)('a loop inside of a function, on $name', (engine) => {
     const { ref } = await claimed(store)
     const message = await sent(store)
     for (let time = 0; time < 2; time += 1)
-      expect(await store.apply(recordReply, ref, reply(message))).toEqual({ kind: 'recorded' })
+      expect(await store.apply(recordReply, ref, reply(message))).toMatchObject({ kind: 'recorded' })
     expect(await store.read(stepsOf, ref.runId)).toMatchObject([{ name: 'model 1', state: 'done', result: 'hello' }])
     expect(await store.read(findMessage, message)).toMatchObject({ state: 'consumed', consumedByRun: ref.runId })
     expect(await reread(store, ref.runId)).toMatchObject({ inputTokens: 3, outputTokens: 2, costMicrousd: 1 })
+    await assertInvariants(store)
+  })
+
+  test('what was asked and said stands in the thread, once, and a call knows the words beside it', async () => {
+    const store = await open()
+    const { ref } = await claimed(store)
+    const message = await sent(store)
+    const recorded = await store.apply(recordReply, ref, reply(message))
+    const whole = (await store.read(readWholeThread, THREAD, 9))!
+    expect(whole.entries).toMatchObject([
+      { kind: 'user', body: { text: 'Say hello.', from: 'its program' } },
+      { kind: 'user', body: { text: 'Hm.', messageId: message } },
+      { kind: 'assistant', body: { text: 'Hello.', step: 'model 1' }, inputTokens: 3 },
+    ])
+    const { entrySeq: entry } = recorded as { entrySeq: number }
+    expect(await store.apply(recordReply, ref, reply(message))).toEqual(recorded)
+    await store.apply(proposeOwn, ref, wanted(ref.runId, 'ask'), entry)
+    expect(await store.read(askedMatters, 9)).toMatchObject([{ said: 'Hello.', action: { entrySeq: entry } }])
+    // The step that keeps the whole answer is not shown beside it.
+    const shown = viewWholeRun((await store.read(readWholeRun, ref.runId))!)
+    expect([shown.steps?.length, shown.actions?.map(({ step }) => step)]).toEqual([3, [entry]])
     await assertInvariants(store)
   })
 

@@ -33,6 +33,8 @@ export interface Step {
   readonly at: string
   readonly text?: string
   readonly messageId?: string
+  /** Who asked, where that is no message. */
+  readonly from?: string
   readonly usage?: Usage | undefined
 }
 

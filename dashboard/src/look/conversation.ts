@@ -4,7 +4,7 @@ import { isActive } from './states.ts'
 import { asText } from './words.ts'
 
 /** One thing in a conversation. Its key stays the same when it is recorded, so nothing moves then. */
-export type Said1 =
+export type ConversationItem =
   | {
       readonly kind: 'user'
       readonly key: string
@@ -31,7 +31,7 @@ function senderOf({ from, kind, body }: Message): string | undefined {
   return `${kind} from ${from}`
 }
 
-function ofMessage(message: Message): Said1 {
+function ofMessage(message: Message): ConversationItem {
   const { id, state, reason } = message
   const note =
     state === 'dead'
@@ -49,12 +49,13 @@ function ofMessage(message: Message): Said1 {
   }
 }
 
-function ofStep(step: Step, messages: ReadonlyMap<string, Message>): Said1[] {
-  const { kind, seq, text = '', messageId, at } = step
+function ofStep(step: Step, messages: ReadonlyMap<string, Message>): ConversationItem[] {
+  const { kind, seq, text = '', messageId, from, at } = step
   if (kind === 'user') {
     const message = messageId === undefined ? undefined : messages.get(messageId)
     // What was shown to the model beside a message of another thread (its fences) is for the model.
     if (message !== undefined) return [ofMessage({ ...message, state: 'consumed' })]
+    if (from !== undefined) return [{ kind: 'user', key: `entry ${seq}`, text, from }]
     // What nobody sent is a remark of the runtime's own.
     return [
       messageId === undefined ? { kind: 'note', key: `entry ${seq}`, text } : { kind: 'user', key: messageId, text },
@@ -69,7 +70,7 @@ const isRecorded = ({ text }: Said, steps: readonly Step[]) =>
   steps.findLast(({ kind }) => kind === 'assistant')?.text?.startsWith(text) === true
 
 /** A thread as a list of things in their order: what was said, what was done, how each run stands. */
-export function conversationOf(thread: WholeThread, said: ReadonlyMap<string, Said>): Said1[] {
+export function conversationOf(thread: WholeThread, said: ReadonlyMap<string, Said>): ConversationItem[] {
   const runs = thread.runs.toReversed()
   const steps = thread.conversation as readonly Step[]
   const messages = new Map(thread.messages.map((message) => [message.id, message]))
@@ -89,12 +90,16 @@ export function conversationOf(thread: WholeThread, said: ReadonlyMap<string, Sa
     return [
       ...own.flatMap((step) => [
         ...ofStep(step, messages),
-        ...(actionsOf.get(step.seq) ?? []).map((action): Said1 => ({ kind: 'action', key: action.id, action })),
+        ...(actionsOf.get(step.seq) ?? []).map((action): ConversationItem => ({
+          kind: 'action',
+          key: action.id,
+          action,
+        })),
       ]),
       ...[...taken, ...before].map(ofMessage),
       ...(live === undefined || isRecorded(live, own) ? [] : [liveOf(run, live)]),
       ...after.map(ofMessage),
-      { kind: 'run', key: run.id, run } satisfies Said1,
+      { kind: 'run', key: run.id, run } satisfies ConversationItem,
     ]
   })
   const rest = current === undefined ? waiting : []
@@ -103,7 +108,7 @@ export function conversationOf(thread: WholeThread, said: ReadonlyMap<string, Sa
 }
 
 /** What was heard of a reply: it goes on, or it was cut off with its run and is not part of the record. */
-const liveOf = (run: Run, { text, reply }: Said): Said1 => ({
+const liveOf = (run: Run, { text, reply }: Said): ConversationItem => ({
   kind: 'live',
   key: `live ${run.id} ${reply}`,
   text,
