@@ -2,6 +2,8 @@
 export const LIMITS = {
   /** Transitions in one commit. Beyond this the sync's cost is spread thin enough, and latency starts to grow. */
   batchMembers: 256,
+  /** On PostgreSQL: rows in one commit, about. Beyond this more of them are hardly cheaper, and another connection could be at work. */
+  batchRows: 512,
   /** On SQLite: statements of those that run side by side, with one for all of a kind. About a millisecond of work. */
   sideBySide: 256,
   /** How long one commit may gather work while it holds the write lock that other processes wait for. */
@@ -100,6 +102,8 @@ export const LIMITS = {
   noticeTries: 5,
   noticeFirstMs: 30_000,
   noticeMs: 10_000,
+  /** What failed longer ago is no news: who turns notices on is not told of every firing that ever failed. */
+  noticeNewsMs: 86_400_000,
   /** How often one call, failing each time, is performed in a run: after that the model is told to do something else. */
   sameFailures: 3,
   /** Model calls of one run: an agent that has not come to an end by then goes in circles. */
@@ -214,6 +218,8 @@ export const LIMITS = {
   stepNameCharacters: 200,
   /** What a step or a function returned, as JSON: every step of a run is read again when it is taken over. */
   stepCharacters: 1_048_576,
+  /** What a thread shows of a question that a loop of somebody else asks: documents that a program puts into a prompt are the program's. */
+  askedCharacters: 32_000,
   /** Branches of a function that run side by side come to the steps that are recorded at once; this is for a slow machine. */
   recordedFirstMs: 2_000,
   /** Functions that are at work at once, unless somebody says otherwise: they cost memory and no process. */
@@ -353,6 +359,8 @@ export const LIMITS = {
   keptCommits: 1_000,
   /** Of one text that telemetry is given: common backends cut an attribute off, or drop its span, at 64 Ki. */
   telemetryCharacters: 60_000,
+  /** Actions without an effect of which it is remembered that they were told: after more than that one may be told twice. */
+  telemetryTold: 10_000,
   /** The last spans and figures are sent when a process ends; a collector that does not answer keeps nobody. */
   telemetryFlushMs: 5_000,
 

@@ -103,10 +103,9 @@ export class CallDesk {
 
   async #prepared(calls: readonly NewCall[]): Promise<StoredCall[]> {
     const { random } = this.#runtime
-    for (const { function: name, threadId } of calls) {
-      await this.#openCallsOf(name)
+    for (const name of new Set(calls.map((call) => call.function))) await this.#openCallsOf(name)
+    for (const { function: name, threadId } of calls)
       if (threadId !== undefined) await this.#openThread(name, threadId as ThreadId)
-    }
     await this.#takeRoom(calls.length)
     return calls.map(({ function: agent, input = null, key, priority, timeout, threadId }) => ({
       id: newRunId(random),

@@ -20,6 +20,7 @@ import { LIMITS } from '../base/limits.ts'
 import { thisUser } from '../base/user.ts'
 import { runAround } from '../define/inside.ts'
 import { editedCall } from '../loop/edit-call.ts'
+import { thisPlace } from '../processes/identity.ts'
 import type { Runtime } from '../runtime.ts'
 
 /** A request for a person's decision; `shown` are the exact bytes that it covers, `digest` is theirs. */
@@ -153,6 +154,10 @@ export function openDoubts(runtime: Runtime): Doubts {
       if (!RESOLUTIONS.includes(kind))
         throw new HoldfastError('usage/resolve', `"${kind}" says nothing about what became of it`, {
           remedy: `it is one of ${RESOLUTIONS.join(', ')}`,
+        })
+      if ('deadHost' in said && said.deadHost === thisPlace().host)
+        throw new HoldfastError('usage/resolve', 'that is this machine, where processes are looked at', {
+          remedy: 'leave deadHost out',
         })
       const matter = await find(id)
       const resolution = { kind, by, ...said } as Resolution

@@ -40,7 +40,8 @@ export async function send(runtime: Runtime, message: NewMessage): Promise<SentM
 async function addressed(runtime: Runtime, { agent, threadId, text, key }: NewMessage): Promise<Sending> {
   const letter = { text, ...(key === undefined ? {} : { key }) }
   const known = threadId === undefined ? undefined : await runtime.store.read(findThread, threadId as ThreadId)
-  const thread = known?.state === 'open' ? known : undefined
+  // One that is stopped is there: who writes to it wants it to go on.
+  const thread = known?.state === 'removed' ? undefined : known
   if (thread === undefined && agent === undefined)
     throw new HoldfastError('not-found/thread', `there is no thread "${threadId ?? ''}"`, {
       remedy: 'name the agent too, and it is opened',

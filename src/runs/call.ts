@@ -282,7 +282,7 @@ function insertCallAttempt(call: ClaimedCall, workerId: WorkerId, leaseMs: numbe
   return change(ATTEMPTS, [id, runId, number, fence, workerId, leaseMs, JSON.stringify(slots)])
 }
 
-/** No process carries the mark of a call: its worker's own is the one. */
+/** No process carries the mark of a call: its worker's own is the one. Where its run was claimed just before, it is there. */
 const ATTEMPTS: Joint = {
   table: 'attempts',
   columns: [
@@ -295,6 +295,7 @@ const ATTEMPTS: Joint = {
     ['slots', 'text'],
   ],
   key: ['id'],
+  likely: true,
   many: sql`insert into attempts (id, run_id, number, fence, worker_id, mark, slots, claimed_at, lease_until)
     select given.id, given.run_id, given.number, given.fence, given.worker_id, given.id, given.slots, ${now}, ${now} + given.lease_ms
     from ${GIVEN} where (select runs.fence = given.fence and runs.state = 'running' from runs where runs.id = given.run_id)

@@ -48,7 +48,7 @@ export const oldRuns = single((cut: Cut, after: Place, limit: number) =>
     sql`select r.seq, r.id, r.ended_at, case when ${mayGo(cut)} then 1 else 0 end as may_go,
         (select count(*) from events e where e.run_id = r.id) as events,
         (select coalesce(max(e.seq), 0) from events e where e.run_id = r.id) as last_event
-      from (select seq, id, thread_id, agent, ended_at, submit_key, parent_run_id from runs
+      from (select seq, id, thread_id, agent, ended_at, submit_key, parent_run_id, input from runs
         where ended_at is not null and ended_at <= ${now} - ${cut.runsMs} and ended_at >= ${after.endedAt}
           and (ended_at > ${after.endedAt} or seq > ${after.seq})
         order by ended_at, seq limit ${limit}) as r order by r.ended_at, r.seq`,
@@ -135,9 +135,9 @@ const mayGo = (cut: Cut): Sql => sql`(
 const UNSETTLED = ['proposed', 'waiting', 'approved', 'started', 'in_doubt']
 const SETTLED_WORK = ['landed', 'discarded', 'kept', 'would_land', 'would_discard']
 
-/** What a model would be shown if somebody went on with the conversation: from its last summary on. */
+/** What a model would be shown if somebody went on with the conversation: from its last summary on. A function begins anew. */
 const shown = ({ threadsMs }: Cut): Sql => sql`select 1 from entries e join threads t on t.id = e.thread_id
-  where e.run_id = r.id and t.agent <> ${WEBHOOK_AGENT} and t.state <> 'removed' and t.generation = e.generation
+  where e.run_id = r.id and r.input is null and t.agent <> ${WEBHOOK_AGENT} and t.state <> 'removed' and t.generation = e.generation
     and e.seq >= coalesce((select max(s.seq) from entries s
       where s.thread_id = e.thread_id and s.generation = e.generation and s.kind = 'summary'), 0)
     and ${threadsMs === undefined ? sql`1 = 1` : stirred(threadsMs)}`

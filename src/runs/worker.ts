@@ -74,6 +74,24 @@ export const liveDaemons = single((home: string | null) =>
   ),
 )
 
+/** Those on this machine that did not say that they stopped, and began long ago: whoever can see their processes says whether they live. */
+export const workersSince = single((host: string, ageMs: number, limit: number) =>
+  all(
+    workerRow,
+    sql`select * from workers where host = ${host} and stopped_at is null and started_at <= ${now} - ${ageMs}
+      order by started_at limit ${limit}`,
+  ),
+)
+
+/** Forgets workers that stopped long ago and of which nothing is left. */
+export function* forgetWorkers(limit: number, keptMs: number): Transition<number> {
+  return yield* run(sql`delete from workers where id in (
+    select w.id from workers w where w.stopped_at is not null and w.stopped_at <= ${now} - ${keptMs}
+      and not exists (select 1 from attempts a where a.worker_id = w.id)
+      and not exists (select 1 from runs r where r.for_worker = w.id and r.state = 'queued')
+    order by w.stopped_at limit ${limit})`)
+}
+
 /** An agent that no worker has spoken of for this long is taken for unknown: by then nobody comes back with it. */
 const AGENT_SEEN_MS = 30 * 86_400_000
 

@@ -3,25 +3,19 @@ import { formatDuration } from '../base/duration.ts'
 import { HoldfastError } from '../base/errors.ts'
 import type { OccurrenceId, RunId, ScheduleId, ThreadId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
-import { integer, row } from '../store/row.ts'
+import { storeTime } from '../store/clock.ts'
 import { now, sql } from '../store/sql.ts'
 import { first, one, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { findOccurrence, openOccurrences } from './occurrence.ts'
 import { passDue } from './passed-over.ts'
 import { until } from './plan.ts'
-import { nextAfter } from './rule.ts'
-import type { Rule } from './rule.ts'
+import { nextAfter, settledFor } from './rule.ts'
+import type { NewRule, Rule } from './rule.ts'
 import { findSchedule, jitterOf, scheduleRow } from './schedule.ts'
 import type { Schedule, ScheduleOptions, Target } from './schedule.ts'
 import { AT_ONCE, endSchedule, holdSchedule, settleOccurrence } from './settle.ts'
 import { takeBack } from './take-back.ts'
-
-/** When, as one asks for it: a delay counts from when it is stored, and so does an interval without an anchor. */
-export type NewRule =
-  | Rule
-  | { readonly kind: 'in'; readonly delayMs: number }
-  | { readonly kind: 'every'; readonly everyMs: number; readonly anchor?: number }
 
 export interface NewSchedule {
   readonly id: ScheduleId
@@ -43,14 +37,12 @@ export type Added =
   /** No instant lies ahead. */
   | { readonly kind: 'never' }
 
-const instantRow = row({ at: integer })
-
 /** Stores a schedule. A name that a living one has is refused: nothing is replaced unasked. */
 export function* addSchedule(schedule: NewSchedule): Transition<Added> {
   const known = yield* findSchedule.single(schedule.id)
   if (known !== undefined) return { kind: 'existing', schedule: known }
-  const { at } = yield* one(instantRow, sql`select ${now} as at`)
-  const rule = settled(schedule.rule, at)
+  const { at } = yield* storeTime.single()
+  const rule = settledFor(schedule.rule, at)
   const nextAt = firstInstant(rule, schedule.options, at)
   if (nextAt === undefined) return { kind: 'never' }
   checkJitter(rule, schedule.options, nextAt)
@@ -79,12 +71,6 @@ function* livingOf(name: string): Transition<Schedule> {
   return yield* one(scheduleRow, sql`select * from schedules where name = ${name} and state in ('active', 'paused')`)
 }
 
-function settled(rule: NewRule, at: number): Rule {
-  if (rule.kind === 'in') return { kind: 'once', at: at + rule.delayMs }
-  if (rule.kind === 'every') return { ...rule, anchor: rule.anchor ?? at + rule.everyMs }
-  return rule
-}
-
 /** One that was to come once, at an instant that has passed, is late, not gone. */
 function firstInstant(rule: Rule, options: ScheduleOptions, at: number): number | undefined {
   return rule.kind === 'once' ? rule.at : until({ options }, nextAfter(rule, at))
@@ -107,8 +93,8 @@ export function* editSchedule(id: ScheduleId, edit: Edit, by: string): Transitio
   const schedule = yield* holdSchedule(id)
   if (schedule === undefined) return { kind: 'unknown' }
   if (isOver(schedule)) return { kind: 'over', schedule }
-  const { at } = yield* one(instantRow, sql`select ${now} as at`)
-  const rule = edit.rule === undefined ? schedule.rule : settled(edit.rule, at)
+  const { at } = yield* storeTime.single()
+  const rule = edit.rule === undefined ? schedule.rule : settledFor(edit.rule, at)
   const options = { ...schedule.options, ...edit.options }
   const target = edit.target ?? schedule.target
   const nextAt = instantAfterEdit(schedule, edit, rule, options, at)

@@ -2,8 +2,9 @@ import { invariant } from '../base/errors.ts'
 import type { OccurrenceId, ScheduleId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import type { ClaimedCall } from '../runs/call.ts'
+import { storeTime } from '../store/clock.ts'
 import { integer, row } from '../store/row.ts'
-import { literals, now, sql } from '../store/sql.ts'
+import { literals, now, skipLocked, sql } from '../store/sql.ts'
 import { all, first, holding, one, run, single, together } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { dispatch } from './dispatch.ts'
@@ -17,8 +18,6 @@ import { findSchedule, jitterOf, scheduleRow } from './schedule.ts'
 import type { Schedule } from './schedule.ts'
 import { AT_ONCE, OVERLAP, endWhenOver, holdSchedule, settleOccurrence } from './settle.ts'
 import { takeBack } from './take-back.ts'
-
-const instantRow = row({ at: integer })
 
 export type Fired =
   | {
@@ -36,8 +35,8 @@ export type Fired =
  * Of several that try, the one that moves `next_at` fires.
  */
 export function* fireSchedule(id: ScheduleId, dueAt: number, ids: FiringIds): Transition<Fired> {
-  const [schedule, { at }] = yield* together([findSchedule.single(id), one(instantRow, sql`select ${now} as at`)])
-  if (schedule?.state !== 'active' || schedule.nextAt !== dueAt) return { kind: 'lost' }
+  const [schedule, { at }] = yield* together([dueNow(id, dueAt), storeTime.single()])
+  if (schedule === undefined) return { kind: 'lost' }
   if ((schedule.nextFireAt ?? at) > at) return { kind: 'not-due' }
   const plan = planFiring(schedule, at)
   const advanced = yield* advance(schedule, plan)
@@ -61,6 +60,13 @@ export function* fireSchedule(id: ScheduleId, dueAt: number, ids: FiringIds): Tr
   }
   return { kind: 'fired', occurrences, ...(call === undefined ? {} : { call }) }
 }
+
+/** One that another process is firing, or somebody is changing, is not waited for: others are due, and it is looked at again. */
+const dueNow = (id: ScheduleId, dueAt: number) =>
+  first(
+    scheduleRow,
+    sql`select * from schedules where id = ${id} and state = 'active' and next_at = ${dueAt} ${skipLocked}`,
+  )
 
 function* advance(schedule: Schedule, { next, fire }: Plan): Transition<Schedule | undefined> {
   const { id, options } = schedule
@@ -246,7 +252,7 @@ function* inTheWay(schedule: Schedule, { attempts, origin }: Occurrence): Transi
 export function* fireBroken(id: ScheduleId, dueAt: number, error: string): Transition<Fired> {
   const schedule = yield* holdSchedule(id)
   if (schedule?.state !== 'active' || schedule.nextAt !== dueAt) return { kind: 'lost' }
-  const { at } = yield* one(instantRow, sql`select ${now} as at`)
+  const { at } = yield* storeTime.single()
   const plan = planAnyway(schedule, dueAt, at)
   if ((yield* advance(schedule, plan)) === undefined) return { kind: 'lost' }
   for (const passed of plan.passedOver) yield* passOver(schedule, passed)
@@ -295,7 +301,7 @@ export function* runNow(id: ScheduleId, key: string, by: string, ids: FiringIds)
   const known = yield* findOccurrence.single(occurrenceId)
   if (known !== undefined) return { kind: 'begun', occurrence: known }
   if (schedule.state === 'ended' || schedule.state === 'removed') return { kind: 'over', schedule }
-  const { at } = yield* one(instantRow, sql`select ${now} as at`)
+  const { at } = yield* storeTime.single()
   const asked = { id: occurrenceId, dueAt: at, lateMs: 0, origin: 'run_now', byWhom: by } as const
   const begun = yield* begin(schedule, asked, ids)
   invariant(begun !== undefined, 'a firing by hand has a name of its own')

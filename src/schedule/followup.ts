@@ -1,5 +1,6 @@
 import type { RunId, ScheduleId, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
+import { storeTime } from '../store/clock.ts'
 import { integer, row } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
 import { first, one } from '../store/transition.ts'
@@ -79,11 +80,9 @@ function* replacedBy({ id, ownerThread }: Schedule): Transition<Schedule | undef
   )
 }
 
-const instantRow = row({ at: integer })
-
 function* isPast({ when, refusePast }: NewFollowup): Transition<AddedFollowup | undefined> {
   if (refusePast !== true || !('at' in when)) return undefined
-  const { at } = yield* one(instantRow, sql`select ${now} as at`)
+  const { at } = yield* storeTime.single()
   return when.at > at ? undefined : { kind: 'past', at: when.at, now: at }
 }
 

@@ -1,15 +1,17 @@
 import type { RunId, ScheduleId, ThreadId } from '../base/ids.ts'
 import { depthOf } from '../runs/children.ts'
+import { storeTime } from '../store/clock.ts'
 import { integer, row } from '../store/row.ts'
-import { now, sql } from '../store/sql.ts'
+import { sql } from '../store/sql.ts'
 import { all, first, one, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { findThread, holdThread } from '../threads/thread.ts'
 import type { Thread } from '../threads/thread.ts'
 import { addSchedule } from './edit.ts'
-import type { Added, NewRule } from './edit.ts'
+import type { Added } from './edit.ts'
 import { occurrenceRow } from './occurrence.ts'
 import type { Occurrence } from './occurrence.ts'
+import type { NewRule } from './rule.ts'
 import { DEFAULT_OPTIONS, scheduleRow } from './schedule.ts'
 import type { Schedule, ScheduleOptions, Target } from './schedule.ts'
 
@@ -60,11 +62,9 @@ export function* addJob(job: NewJob): Transition<AddedJob> {
 const targetOf = ({ target }: NewJob, { id, generation }: Thread): Target =>
   target.kind === 'self' ? { kind: 'message', threadId: id, generation, text: target.text } : target
 
-const instantRow = row({ at: integer })
-
 function* isPast(rule: NewRule): Transition<AddedJob | undefined> {
   if (rule.kind !== 'once') return undefined
-  const { at } = yield* one(instantRow, sql`select ${now} as at`)
+  const { at } = yield* storeTime.single()
   return rule.at > at ? undefined : { kind: 'past', at: rule.at, now: at }
 }
 

@@ -1,7 +1,7 @@
 import { record } from '../events/event.ts'
-import { integer, row } from '../store/row.ts'
+import { storeTime } from '../store/clock.ts'
 import { now, sql } from '../store/sql.ts'
-import { one, run } from '../store/transition.ts'
+import { run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import type { PassedOver } from './plan.ts'
 import { countInstants, lastInstants } from './rule.ts'
@@ -19,8 +19,6 @@ export function* passOver({ id, name }: Schedule, passed: PassedOver): Transitio
   yield* record({ type: 'occurrence.settled', data })
 }
 
-const instantRow = row({ at: integer })
-
 /**
  * What has come due by now and nobody acted on will not be acted on any more: its schedule is changed, resumed or over.
  * Returns the last instant of it.
@@ -28,7 +26,7 @@ const instantRow = row({ at: integer })
 export function* passDue(schedule: Schedule, reason: string): Transition<number | undefined> {
   const { nextAt: from } = schedule
   if (from === null) return undefined
-  const { at } = yield* one(instantRow, sql`select ${now} as at`)
+  const { at } = yield* storeTime.single()
   if (from > at) return undefined
   const { to, instants } = reached(schedule, from, at)
   yield* passOver(schedule, { from, to, instants, reason })

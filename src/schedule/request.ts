@@ -3,8 +3,8 @@ import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
 import { checkZone, parseInstant } from '../base/zone.ts'
 import type { Thread } from '../threads/thread.ts'
-import type { NewRule } from './edit.ts'
-import { checkRule } from './rule.ts'
+import { checkRule, settledFor } from './rule.ts'
+import type { NewRule } from './rule.ts'
 import type { Misfire, Retry, ScheduleOptions, Target } from './schedule.ts'
 
 /*
@@ -79,13 +79,6 @@ function ruleOf({ in: delay, at, every, anchor, cron }: WhenRequest, zone: strin
   if (cron !== undefined) return { kind: 'cron', expression: cron.trim(), zone }
   const everyMs = parseDuration(every ?? '')
   return { kind: 'every', everyMs, ...(anchor === undefined ? {} : { anchor: readInstant(anchor, zone) }) }
-}
-
-/** As it would be stored at this instant. */
-export function settledFor(rule: NewRule, at: number) {
-  if (rule.kind === 'in') return { kind: 'once', at: at + rule.delayMs } as const
-  if (rule.kind === 'every') return { ...rule, anchor: rule.anchor ?? at + rule.everyMs }
-  return rule
 }
 
 const readInstant = (given: Instant, zone: string): number =>

@@ -3,6 +3,7 @@ import { Cron } from 'croner'
 import { formatDuration } from '../base/duration.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
+import { checkZone } from '../base/zone.ts'
 
 /**
  * When something is due. Instants come from the rule alone, never from when the last one was acted on: `every` keeps its
@@ -16,6 +17,19 @@ export type Rule =
   | { readonly kind: 'once'; readonly at: number }
   | { readonly kind: 'every'; readonly everyMs: number; readonly anchor: number }
   | { readonly kind: 'cron'; readonly expression: string; readonly zone: string }
+
+/** When, as one asks for it: a delay counts from when it is stored, and so does an interval without an anchor. */
+export type NewRule =
+  | Rule
+  | { readonly kind: 'in'; readonly delayMs: number }
+  | { readonly kind: 'every'; readonly everyMs: number; readonly anchor?: number }
+
+/** As it is stored at this instant. */
+export function settledFor(rule: NewRule, at: number): Rule {
+  if (rule.kind === 'in') return { kind: 'once', at: at + rule.delayMs }
+  if (rule.kind === 'every') return { ...rule, anchor: rule.anchor ?? at + rule.everyMs }
+  return rule
+}
 
 /** The first instant of the rule after this one; undefined: there is none. */
 export function nextAfter(rule: Rule, instant: number): number | undefined {
@@ -85,11 +99,7 @@ function checkCron(rule: Extract<Rule, { kind: 'cron' }>): void {
   const fields = rule.expression.trim().split(/\s+/).length
   if (fields !== 5 && fields !== 6 && !rule.expression.startsWith('@'))
     throw usage(`"${rule.expression}" has ${fields} fields`, 'a cron expression has 5, or 6 with seconds first')
-  try {
-    Intl.DateTimeFormat('en', { timeZone: rule.zone })
-  } catch {
-    throw usage(`"${rule.zone}" is no time zone`, 'write an IANA name, as Europe/Berlin or UTC')
-  }
+  checkZone(rule.zone)
   try {
     if (nextAfter(rule, 0) !== undefined) return
   } catch (cause) {

@@ -1,7 +1,7 @@
 import type { RunId, ScheduleId, ThreadId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { row, text } from '../store/row.ts'
-import { literals, now, sql } from '../store/sql.ts'
+import { held, literals, now, sql } from '../store/sql.ts'
 import type { Sql } from '../store/sql.ts'
 import { all, first, holding, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
@@ -29,10 +29,7 @@ export type Settlement =
 
 /** Whoever fires, settles or changes a schedule holds its row first: so none of them misses what another has just done. */
 export function* holdSchedule(id: ScheduleId): Transition<Schedule | undefined> {
-  return yield* holding(
-    `schedule:${id}`,
-    first(scheduleRow, sql`update schedules set version = version where id = ${id} returning *`),
-  )
+  return yield* holding(`schedule:${id}`, first(scheduleRow, sql`select * from schedules where id = ${id} ${held}`))
 }
 
 export function* settleOccurrence(occurrence: Occurrence, settlement: Settlement): Transition<void> {

@@ -1,10 +1,9 @@
+import { iso } from '../base/clock.ts'
 import type { Run } from '../runs/run.ts'
 import type { Occurrence } from './occurrence.ts'
 import type { Rule } from './rule.ts'
 import type { Schedule, ScheduleOptions, Target } from './schedule.ts'
 import { AT_ONCE } from './settle.ts'
-
-const iso = (instant: number) => new Date(instant).toISOString()
 
 /** A key only where there is a value: what is unknown is absent in JSON, not null. */
 const optional = <K extends string, T>(key: K, value: T | null | undefined) =>

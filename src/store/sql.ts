@@ -36,6 +36,9 @@ export const unindexed = (condition: Sql): Sql => sql`case when ${condition} the
 /** For the claim of a queue's head: rows that another worker is about to take are passed over, where there are others. */
 export const skipLocked: Sql = raw('/* skip locked */')
 
+/** The row stays as it was read until the commit. In SQLite nobody else writes meanwhile. */
+export const held: Sql = raw('/* held */')
+
 /** Whether a statement changes anything; refused where only a look is allowed. */
 export function writesSomething(text: string): boolean {
   return (

@@ -180,8 +180,8 @@ export const storeContract: readonly StoreCase[] = [
       const stop = store.onChange(() => (heard += 1))
       for (let i = 0; i < 50; i++) assert.equal(await store.apply(nothing), 0)
       stop()
-      // A hint may come without a cause, when listening begins; not with every call.
-      assert.ok(heard < 5, `heard ${heard} times of nothing`)
+      // A hint may come without a cause, when listening begins, or every now and then where nobody can be told; not with every call.
+      assert.ok(heard < 25, `heard ${heard} times of nothing`)
     },
   },
   {

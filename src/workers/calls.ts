@@ -2,12 +2,14 @@ import type { PolicyRule } from '../actions/policy.ts'
 import { afterThisTurn } from '../base/clock.ts'
 import type { Clock } from '../base/clock.ts'
 import { formatDuration } from '../base/duration.ts'
-import { describeError } from '../base/errors.ts'
+import { HoldfastError, describeError } from '../base/errors.ts'
 import { newAttemptId } from '../base/ids.ts'
 import type { AttemptId, Randomness, RunId, WorkerId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { FunctionBody, FunctionRun } from '../define/function.ts'
 import { insideOf } from '../define/inside.ts'
+import type { LoopEvent } from '../loop/loop.ts'
+import type { AskModel, Tool } from '../loop/ports.ts'
 import type { Prices } from '../model/prices.ts'
 import { claimCalls, refOfCall } from '../runs/call.ts'
 import type { CallPlace, ClaimedCall } from '../runs/call.ts'
@@ -36,6 +38,15 @@ export interface FunctionAgent {
   readonly policy?: readonly PolicyRule[]
   readonly approvalMs?: number
   readonly prices?: Prices
+  /** Who watches that loop. */
+  readonly watch?: LoopWatch
+}
+
+/** What a loop inside of a function asks and uses, told to somebody. */
+export interface LoopWatch {
+  readonly ask: (agent: string, model: string, ask: AskModel, runId: RunId) => AskModel
+  readonly tools: (tools: ReadonlyMap<string, Tool>) => ReadonlyMap<string, Tool>
+  readonly heard: (event: LoopEvent) => void
 }
 
 export interface CallsOptions {
@@ -56,6 +67,12 @@ export interface CallsOptions {
   readonly onBroken: (call: ClaimedCall, error: string) => void
 }
 
+/**
+ * Each asks for its share of the places. With a server, one is answered while what the other brought is at work: both processes are
+ * busy. Within one process there is nothing to be had by that.
+ */
+const CLAIMS_AT_ONCE = { sqlite: 1, postgres: 2 } as const
+
 interface Held {
   readonly call: ClaimedCall
   readonly stop: AbortController
@@ -71,8 +88,14 @@ export class Calls {
   #atWork = 0
   /** Places for calls that are being stored. */
   #reserved = 0
-  #claiming = false
+  /** Claims that are under way, and the places that they ask for. */
+  #claims = 0
+  #asked = 0
+  /** A claim is about to be sent. */
+  #isNext = false
   #mayBeMore = false
+  /** The last claim was answered with as many as it had asked for. */
+  #isBehind = false
   #takes = false
   readonly #idle: (() => void)[] = []
 
@@ -116,7 +139,7 @@ export class Calls {
   }
 
   /** What is being claimed, or stored to be carried out here, is about to be held. */
-  readonly #isIdle = () => this.#held.size === 0 && this.#reserved === 0 && !this.#claiming
+  readonly #isIdle = () => this.#held.size === 0 && this.#reserved === 0 && this.#claims === 0 && !this.#isNext
 
   #tellIdle(): void {
     if (this.#idle.length > 0 && this.#isIdle()) for (const tell of this.#idle.splice(0)) tell()
@@ -147,7 +170,7 @@ export class Calls {
    */
   reserve(agent: string): CallPlace | undefined {
     const { concurrency, functions, random, workerId, leaseMs, limits } = this.#options
-    const isFree = this.#takes && !this.#claiming && !this.#mayBeMore && this.#atWork < concurrency
+    const isFree = this.#takes && this.#claims === 0 && !this.#mayBeMore && this.#atWork < concurrency
     if (!isFree || !functions.has(agent) || isLimited(limits, agent)) return undefined
     this.#atWork += 1
     this.#reserved += 1
@@ -170,34 +193,42 @@ export class Calls {
   }
 
   #next(): void {
-    if (this.#claiming || !this.#mayBeMore || !this.#takes || this.#names.length === 0) return
-    this.#claiming = true
+    const { store } = this.#options
+    const isFull = this.#claims >= CLAIMS_AT_ONCE[store.engine]
+    if (this.#isNext || isFull || !this.#mayBeMore || !this.#takes || this.#names.length === 0) return
+    this.#isNext = true
     // At the end of this turn, so that all the places that became free in it are filled by one commit, and that this is the
     // one which records the ends of those that left them.
     afterThisTurn(() => this.#claimNow())
   }
 
   #claimNow(): void {
-    const places = Math.min(this.#options.concurrency - this.#atWork, LIMITS.callsTogether)
-    if (this.#takes && places > 0) void this.#claim(places)
-    else {
-      this.#claiming = false
-      this.#tellIdle()
-    }
+    const { concurrency, store } = this.#options
+    this.#isNext = false
+    const share = Math.ceil(concurrency / CLAIMS_AT_ONCE[store.engine])
+    const places = Math.min(concurrency - this.#atWork - this.#asked, share, LIMITS.callsTogether)
+    if (this.#takes && places > 0) {
+      void this.#claim(places)
+      this.#next()
+    } else this.#tellIdle()
   }
 
   async #claim(places: number): Promise<void> {
     const { store, random, workerId, leaseMs, limits } = this.#options
     const attempts = Array.from({ length: places }, () => newAttemptId(random))
-    this.#mayBeMore = false
+    this.#claims += 1
+    this.#asked += places
+    this.#mayBeMore = this.#isBehind
+    this.#isBehind = false
     try {
       const calls = await store.apply(claimCalls, { workerId, leaseMs, agents: this.#names, attempts, limits })
       for (const call of calls) this.carryOut(call)
-      if (calls.length === places) this.#mayBeMore = true
+      if (calls.length === places) this.#isBehind = this.#mayBeMore = true
     } catch (error) {
       this.#options.executor.warn(describeError(error))
     }
-    this.#claiming = false
+    this.#claims -= 1
+    this.#asked -= places
     this.#next()
     this.#tellIdle()
   }
@@ -331,9 +362,13 @@ async function outcomeOf(body: FunctionBody, run: RecordedRun): Promise<Outcome>
       return { state: 'failed', code: 'validation', error: `what it returned cannot be kept: ${text.trouble}` }
     return { state: 'succeeded', ...(result === undefined ? {} : { result }) }
   } catch (error) {
-    return { state: 'failed', code: 'tool', error: describeError(error) }
+    return { state: 'failed', code: 'tool', error: describeError(ourWord(error) ?? error) }
   }
 }
+
+/** An error of somebody else that came of one of ours: that says what to do. */
+const ourWord = (error: unknown): HoldfastError | undefined =>
+  error instanceof Error && error.cause instanceof HoldfastError ? error.cause : undefined
 
 /** What was told to stop and failed, failed because of that. */
 function outcomeOfEnd(ended: Outcome | Halt, { request }: ClaimedCall, signal: AbortSignal): Outcome {

@@ -4,8 +4,10 @@ import type { Randomness } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { lastEventSeq } from '../events/event.ts'
 import { forgetEvents, looseAfter, looseEvents } from '../events/retention.ts'
+import { judgeProcess, thisPlace } from '../processes/identity.ts'
 import { BEGINNING, forgetRuns, oldRuns, readRecorded } from '../runs/retention.ts'
 import type { Cut, OldRun, Place } from '../runs/retention.ts'
+import { forgetWorkers, stopWorker, workersSince } from '../runs/worker.ts'
 import { forgetOccurrences } from '../schedule/retention.ts'
 import type { Store } from '../store/store.ts'
 import { forgetMessages, forgetThreads, oldThreads } from '../threads/retention.ts'
@@ -51,7 +53,16 @@ export async function forgetHistory(options: ForgetOptions): Promise<Forgotten> 
     counts.acts = await untilNone(options, () => store.apply(forgetActs, LIMITS.forgetTogether, actsMs))
   }
   await passThreads(options, counts)
+  if (options.dry !== true) await passWorkers(options)
   return counts
+}
+
+/** One that was killed never said that it stopped: whoever is on its machine sees that it is gone. */
+async function passWorkers(options: ForgetOptions): Promise<void> {
+  const { store, cut } = options
+  const silent = await store.read(workersSince, thisPlace().host, cut.runsMs, LIMITS.forgetTogether)
+  for (const { id, identity } of silent) if (judgeProcess(identity) === 'dead') await store.apply(stopWorker, id)
+  await untilNone(options, () => store.apply(forgetWorkers, LIMITS.forgetTogether, cut.runsMs))
 }
 
 /** Does `work` and rests as long as the share says; undefined: it may not. */

@@ -73,13 +73,14 @@ export class Scheduler {
   async #lookUntilDone(): Promise<void> {
     const { store, clock, warn } = this.#options
     let waitMs: number = LIMITS.scheduleSleepMs
-    let [fired, firedAny] = [0, false]
+    let [fired, isBusy] = [0, false]
     try {
       do {
         this.#lookAgain = false
         this.#lookedAt = clock.monotonicMs()
-        fired = await this.#fireDue()
-        firedAny ||= fired > 0
+        const due = await this.#fireDue()
+        fired = due.filter((kind) => kind === 'fired').length
+        isBusy ||= due.length > 0
         waitMs = (await store.read(untilNext)).waitMs ?? LIMITS.scheduleSleepMs
       } while ((this.#lookAgain || fired > 0) && waitMs <= 0 && !this.#stopped)
     } catch (error) {
@@ -90,8 +91,8 @@ export class Scheduler {
     this.#looking = undefined
     if (this.#stopped) return
     const nextMs = this.#lookAgain ? Math.min(waitMs, LIMITS.scheduleLookMs) : waitMs
-    // Where they come one after the other, those of a moment are fired together.
-    this.#arm(firedAny ? Math.max(nextMs, LIMITS.scheduleGatherMs) : nextMs)
+    // Where they come one after the other, those of a moment are fired together. What another is about to fire is so soon.
+    this.#arm(isBusy ? Math.max(nextMs, LIMITS.scheduleGatherMs) : nextMs)
   }
 
   #arm(waitMs: number): void {
@@ -101,12 +102,12 @@ export class Scheduler {
     this.#cancelTimer = this.#options.clock.after(ms, () => void this.look())
   }
 
-  /** Side by side: they share a commit, and one that fails or retries delays no other. How many it could act on. */
-  async #fireDue(): Promise<number> {
+  /** Side by side: they share a commit, and one that fails or retries delays no other. What became of each. */
+  async #fireDue(): Promise<readonly string[]> {
     const { store } = this.#options
     const schedules = await store.read(dueSchedules, LIMITS.firingsTogether)
     const again = await store.read(dueAgain, LIMITS.firingsTogether)
-    const fired = await Promise.all([
+    return Promise.all([
       ...schedules.map(({ id, nextAt, calls }) =>
         this.#try(
           () => this.#fire(id, nextAt, calls),
@@ -120,7 +121,6 @@ export class Scheduler {
         ),
       ),
     ])
-    return fired.filter((kind) => kind === 'fired').length
   }
 
   async #fire(id: ScheduleId, dueAt: number, called: string | undefined): Promise<Fired> {

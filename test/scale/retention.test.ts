@@ -1,18 +1,22 @@
 import { describe, expect, test } from 'vitest'
 
 import { newRunId, systemRandomness as random } from '../../src/base/ids.ts'
+import type { WorkerId } from '../../src/base/ids.ts'
 import { LIMITS } from '../../src/base/limits.ts'
 import { eventPage, lastEventSeq } from '../../src/events/event.ts'
+import { processIdentity } from '../../src/processes/identity.ts'
 import { becomeKeeper, forgottenThrough, refuseForgotten } from '../../src/events/retention.ts'
 import { callOne } from '../../src/runs/call.ts'
 import { finishRun } from '../../src/runs/finish.ts'
 import { BEGINNING, forgetRuns, oldRuns } from '../../src/runs/retention.ts'
 import { findRun } from '../../src/runs/run.ts'
 import type { Run } from '../../src/runs/run.ts'
+import { registerWorker, stopWorker } from '../../src/runs/worker.ts'
+import type { OwnerIdentity } from '../../src/runs/worker.ts'
 import type { Store } from '../../src/store/store.ts'
-import { integer, row } from '../../src/store/row.ts'
+import { integer, row, text as textOf } from '../../src/store/row.ts'
 import { raw } from '../../src/store/sql.ts'
-import { one, run, single } from '../../src/store/transition.ts'
+import { all, one, run, single } from '../../src/store/transition.ts'
 import { Keeper } from '../../src/workers/keeper.ts'
 import { SCENARIOS } from '../crash/scenarios.ts'
 import { succeeded } from '../crash/scenario.ts'
@@ -34,7 +38,7 @@ const CUT_MS = 30 * DAY_MS
 const OF_RUN = ['approvals', 'late_results', 'attempts', 'actions', 'entries', 'workspaces', 'events']
 
 /** What goes by rules of its own, or is nothing but a name. */
-const NOT_ARCHIVED = ['threads', 'acts', 'messages', 'attachments', 'schedules', 'occurrences', 'turn_ends']
+const NOT_ARCHIVED = ['threads', 'acts', 'messages', 'attachments', 'schedules', 'occurrences', 'turn_ends', 'workers']
 
 const isDeep = process.env['HOLDFAST_DEEP'] !== undefined
 
@@ -379,12 +383,18 @@ test('a daemon forgets by itself, and writes nothing while there is nothing to f
   await next.stop()
 })
 
-test('the thread of a function stays, because who calls it has looked for it long ago', async () => {
+test('the thread of a function stays, because who calls it has looked for it long ago; what its models said does not', async () => {
   const clock = hurriedClock()
   const store = await (await engines[0]!.database()).open({ clock })
   await someCalls(store, 3)
+  await changed(
+    store,
+    `insert into entries (thread_id, generation, run_id, kind, body, created_at)
+      select thread_id, 1, id, 'assistant', '{}', 0 from runs`,
+  )
   clock.step(CUT_MS)
   expect(await forget(store, CUT_MS)).toMatchObject({ runs: 3, threads: 0 })
+  expect(await countOf(store, 'entries')).toBe(0)
   expect(await store.apply(callOne, { id: newRunId(random), agent: 'adder', input: '[]' })).toMatchObject({
     kind: 'called',
   })
@@ -431,3 +441,36 @@ test('a conversation stays as long as a person may go on with it, unless somebod
   expect((await forget(store, CUT_MS, { cut: { runsMs: CUT_MS, threadsMs: CUT_MS } })).runs).toBeGreaterThan(0)
   expect(await countOf(store, 'entries')).toBe(0)
 })
+
+describe.each(engines)('on $name', (engine) => {
+  test('a worker that is gone is forgotten with the last run that it had a hand in, and one that may be there is not', async () => {
+    const clock = hurriedClock()
+    const store = await (await engine.database()).open({ clock })
+    const here = processIdentity()!
+    const [stopped, killed, alive] = ['wrk_stopped', 'wrk_killed', 'wrk_alive'] as WorkerId[]
+    // Its number is somebody else's now.
+    await store.apply(registerWorker, worker(killed!, { ...here, startTime: here.startTime - 1 }))
+    await store.apply(registerWorker, worker(alive!, here))
+    await store.apply(registerWorker, worker('wrk_elsewhere' as WorkerId, { ...here, host: 'another' }))
+    await store.apply(registerWorker, worker(stopped!, here))
+    await store.apply(stopWorker, stopped!)
+    const { ref, attempt } = await running(store)
+    await store.apply(stopWorker, attempt.workerId)
+    clock.step(CUT_MS)
+    // That it is gone is seen now, and that was long ago the next time.
+    await forget(store, CUT_MS)
+    expect(await workersOf(store)).toEqual(['wrk_alive', 'wrk_elsewhere', 'wrk_killed', attempt.workerId].toSorted())
+    await store.apply(finishRun, ref, succeeded)
+    clock.step(CUT_MS)
+    await forget(store, CUT_MS)
+    expect(await workersOf(store)).toEqual(['wrk_alive', 'wrk_elsewhere'])
+    await assertInvariants(store)
+  })
+})
+
+const worker = (id: WorkerId, identity: OwnerIdentity) => ({ id, kind: 'command' as const, home: '/home', identity })
+
+const workersOf = async (store: Store) =>
+  (await store.read(single(() => all(row({ id: textOf() }), raw('select id from workers order by id'))))).map(
+    ({ id }) => id,
+  )

@@ -17,4 +17,5 @@ export const SQLITE_CHECKSUMS: readonly string[] = [
   '7d066d3d69c47bfbd3edc3f38b63bdbce8b4455cb35d2a8083f5e7f31a5ad6fc',
   '9c61af00c81faefcf96b489f7acfa63a3ee042ce897746c82d49727ba97f0fd3',
   'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
+  '72d61f264074eb08cb6eee07ead179573d87c1060eacbdd88e90a3c45291fc40',
 ]

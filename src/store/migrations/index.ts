@@ -11,6 +11,7 @@ import { calls } from './0010-calls.ts'
 import { agentSessions } from './0011-agent-sessions.ts'
 import { retention } from './0012-retention.ts'
 import { hotTables } from './0013-hot-tables.ts'
+import { workersThatAreGone } from './0014-workers-that-are-gone.ts'
 import type { Migration } from './migration.ts'
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -27,4 +28,5 @@ export const MIGRATIONS: readonly Migration[] = [
   agentSessions,
   retention,
   hotTables,
+  workersThatAreGone,
 ]

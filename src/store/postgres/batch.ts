@@ -1,4 +1,5 @@
 import { invariant } from '../../base/errors.ts'
+import { LIMITS } from '../../base/limits.ts'
 import type { HoldingProbe } from '../store.ts'
 import { grouped, handedOut } from '../joined.ts'
 import type { Group } from '../joined.ts'
@@ -12,6 +13,8 @@ export interface Member {
   readonly start: () => Transition<unknown>
   /** Known to be one statement: it can share a round trip with begin and commit. */
   readonly single: boolean
+  /** About so many rows, by the longest list that it was given. */
+  readonly rows: number
   resolve(value: unknown): void
   reject(error: unknown): void
 }
@@ -19,9 +22,18 @@ export interface Member {
 export function memberFor<Args extends readonly unknown[], T>(
   change: Change<Args, T>,
   args: Args,
-): Pick<Member, 'start' | 'single'> {
-  if (typeof change === 'function') return { start: () => change(...args), single: false }
-  return { start: () => change.single(...args)[Symbol.iterator](), single: true }
+): Pick<Member, 'start' | 'single' | 'rows'> {
+  const rows = args.reduce<number>((most, arg) => (Array.isArray(arg) ? Math.max(most, arg.length) : most), 1)
+  if (typeof change === 'function') return { start: () => change(...args), single: false, rows }
+  return { start: () => change.single(...args)[Symbol.iterator](), single: true, rows }
+}
+
+/** Takes the first of them for one transaction: so many, or as many as have so many rows. */
+export function takeBatch(waiting: Member[]): Member[] {
+  let [count, rows] = [0, 0]
+  while (count < Math.min(waiting.length, LIMITS.batchMembers) && rows < LIMITS.batchRows)
+    rows += waiting[count++]!.rows
+  return waiting.splice(0, count)
 }
 
 /** Likely statements are taken to be answered as they nearly always are; where they were not, the batch fails. */

@@ -6,7 +6,7 @@ import { HoldfastError, describeError } from '../../base/errors.ts'
 import type { Randomness } from '../../base/ids.ts'
 import { LIMITS } from '../../base/limits.ts'
 import type { HoldingProbe } from '../store.ts'
-import { memberFor, performBatch } from './batch.ts'
+import { memberFor, performBatch, takeBatch } from './batch.ts'
 import type { Manner, Member, Progress } from './batch.ts'
 import type { Change } from '../transition.ts'
 import { explain, isConnectionLost, isUnlikely, restartsFor } from './errors.ts'
@@ -77,7 +77,7 @@ export class GroupCommit {
     setImmediate(() => {
       this.#scheduled = false
       if (this.#waiting.length === 0 || this.#busy.size >= LIMITS.writingConnections) return
-      const work = this.#commitTogether(this.#waiting.splice(0, LIMITS.batchMembers))
+      const work = this.#commitTogether(takeBatch(this.#waiting))
       this.#busy.add(work)
       void work.finally(() => {
         this.#busy.delete(work)

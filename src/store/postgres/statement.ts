@@ -181,5 +181,6 @@ function render({ strings, values }: Sql): string {
   })
   return text
     .replace('/* skip locked */', 'for update skip locked')
+    .replace('/* held */', 'for no key update')
     .replace(' json_each(', ' json_array_elements_text(')
 }

@@ -38,7 +38,6 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const pool = new driver.Pool(settings.pool)
   // An idle connection that breaks is replaced; the error belongs to nobody. One that is in use says so to its queries.
   pool.on('error', () => {})
-  pool.on('connect', (client) => void client.on('error', () => {}))
   // One that breaks in use fails its requests; unheard, the same error would end the process as well.
   pool.on('connect', (client) => void client.on('error', () => {}))
   try {
