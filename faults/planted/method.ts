@@ -10,7 +10,7 @@ export const planted: Method = {
   name: 'planted',
   title: 'Bugs that are planted in a copy of the sources, one at a time; each has to be caught by a test of the suite',
   cases: 'planted bugs',
-  finite: true,
+  size: async () => plantedBugs().length,
   run: (campaign) => plant(plantedBugs(), campaign),
 }
 

@@ -17,7 +17,8 @@ export interface Planted {
 /** All of them, in the order of their numbers: the seed is the place, from 1. */
 export function plantedBugs(): readonly Planted[] {
   const names = readdirSync(FOLDER).filter((name) => name.endsWith('.patch'))
-  return names.toSorted().map((name) => readPlanted(join(FOLDER, name), name.slice(0, -'.patch'.length)))
+  const inOrder = names.toSorted((one, other) => Number.parseInt(one, 10) - Number.parseInt(other, 10))
+  return inOrder.map((name) => readPlanted(join(FOLDER, name), name.slice(0, -'.patch'.length)))
 }
 
 /** The head is three lines before the diff, which `git apply` passes over. */

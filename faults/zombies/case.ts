@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 
@@ -8,12 +8,12 @@ import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Outcome } from '../method.ts'
 import { allRuns, isAtRest, verdictOn } from './check.ts'
-import type { Excuses } from './check.ts'
+import type { Excuses, SelfFence } from './check.ts'
 import type { Databases, Place } from './databases.ts'
 import type { Begin, WrongClock } from './host.ts'
 import type { Host, Hosts } from './hosts.ts'
 import { linesOf } from './ledger.ts'
-import { askFor, decide, nothing } from './people.ts'
+import { askFor, decide, goOf, nothing } from './people.ts'
 import { planOf } from './plan.ts'
 import type { Plan } from './plan.ts'
 
@@ -21,6 +21,8 @@ const RIGHT: WrongClock = { offsetMs: 0, drift: 0 }
 /** After the last fault: what has not come to its end by then never does. */
 const REST_MS = 90_000
 const LOOK_MS = 40
+/** Longer than a worker that was paused is patient. */
+const CUT_OFF_LEASES = 1.5
 
 interface Stopped {
   readonly host: Host
@@ -68,6 +70,7 @@ class Scene {
       leaseMs: this.plan.leaseMs,
       ledger: this.ledger,
       clock: this.clockOf(index, 'from the beginning'),
+      cutOffMs: this.plan.cutOff && zombie !== undefined ? this.plan.leaseMs * CUT_OFF_LEASES : 0,
       ...(zombie === undefined ? {} : { boundary: zombie.boundary }),
     }
     host.begin(order)
@@ -129,14 +132,18 @@ export async function play(seed: number, databases: Databases, hosts: Hosts): Pr
   }
 }
 
-/** What explains that a run did not succeed. */
-function excusesOf({ plan: { engine, clock }, hosts }: Scene): Excuses {
-  return {
-    // By the only clock that there is, something has taken more than a year: what has a limit has reached it. Behind is the same: what
-    // one writes down then is old for the others.
-    late: engine === 'sqlite' && Math.abs(clock?.clock.offsetMs ?? 0) > 86_400_000,
-    starved: hosts.some(({ said }) => said.some((line) => line.includes('could not be renewed in time'))),
-  }
+/** What can explain that a run did not succeed, if what is recorded of it agrees. */
+function excusesOf({ plan: { engine, clock, leaseMs }, hosts }: Scene): Excuses {
+  const selfFences = hosts.flatMap(({ said }) => said.filter((line) => line.startsWith('stops ')).map(fenceOf))
+  // By the only clock that there is, something has taken more than a year: what has a limit has reached it. Behind is the same: what
+  // one writes down then is old for the others. A server has a clock of its own.
+  const yearsOff = engine === 'sqlite' && Math.abs(clock?.clock.offsetMs ?? 0) > 86_400_000
+  return { yearsOff, stops: selfFences, leaseMs }
+}
+
+function fenceOf(line: string): SelfFence {
+  const [, workerId = '', at = ''] = line.split(' ')
+  return { workerId, at: Number(at) }
 }
 
 /** With what it takes to understand a problem. */
@@ -145,7 +152,8 @@ function told({ problems, plan, hosts }: Scene): string[] {
   const lines = hosts.flatMap(({ pid, said, exit }) =>
     [...said, `exit ${exit ?? 'no'}`].map((line) => `${pid} ${line}`),
   )
-  return [...problems, JSON.stringify(plan), ...lines.filter((line) => !/ (up|ready|ended)\b/.test(line))]
+  // One that cannot reach its store says the same again and again.
+  return [...problems, JSON.stringify(plan), ...new Set(lines.filter((line) => !/ (up|ready|ended)\b/.test(line)))]
 }
 
 /** Until those that are to stop have stopped, each as it takes over from the one before, and the last one carries on. */
@@ -166,10 +174,12 @@ async function trouble(scene: Scene, all: readonly Host[], hosts: Hosts): Promis
   const { back, leaseMs } = plan
   const taken = () => linesOf(ledger).length
   const atFirst = taken()
+  const isLongTaken = longTaken(scene)
   const isTime = {
     'when all is done': () => isAtRest(store),
     'in the middle': async () => taken() > atFirst || (await isAtRest(store)),
     'as soon as the lease is over': () => false,
+    'when another has it': isLongTaken,
   }[back]
   // What cannot go on without the one that is stopped waits for it; so it does come back.
   const isRested = await scene.until(
@@ -178,6 +188,16 @@ async function trouble(scene: Scene, all: readonly Host[], hosts: Hosts): Promis
   )
   scene.freeAt = isRested ? (scene.stoppedAt ?? 0) + leaseMs : performance.now()
   if (isRested && back === 'when all is done') scene.restedAt = performance.now()
+}
+
+/** Whether a command was taken over, and by one that has had the time to lay its hand on it. */
+function longTaken({ store, plan: { leaseMs } }: Scene): () => Promise<boolean> {
+  let takenAt: number | undefined
+  return async () => {
+    const isTaken = (await allRuns(store)).some(({ request, attempt }) => request.kind === 'command' && attempt > 1)
+    if (isTaken) takenAt ??= performance.now()
+    return takenAt !== undefined && performance.now() > takenAt + leaseMs * 1.2
+  }
 }
 
 /** Waits until it has stopped, or there is nothing more to come that could stop it. */
@@ -206,8 +226,21 @@ async function comeBack(scene: Scene): Promise<void> {
   if (scene.plan.clock !== undefined) for (const host of scene.hosts) host.setClock(RIGHT)
   for (const { host, dies } of scene.stopped) if (dies) await host.kill()
   for (const host of scene.hosts) host.goOn()
+  if (scene.plan.cutOff) await letErrandsGo(scene)
   // Whoever comes back is a worker like any other.
   await askFor(scene.store, 'clerk', scene.ledger, scene.promised)
+}
+
+/** Each that came back has told its commands to stop: what others have taken over goes on, and may now end. */
+async function letErrandsGo(scene: Scene): Promise<void> {
+  const back = scene.stopped.filter(({ dies }) => !dies)
+  if (back.length > 0) scene.fault('comes back without its database')
+  const isThrough = ({ host }: Stopped) =>
+    host.exit !== undefined || host.said.some((line) => line.startsWith('stops '))
+  await scene.until(() => back.every(isThrough), scene.plan.leaseMs * CUT_OFF_LEASES)
+  // A stop that is heard takes a moment to be seen.
+  await scene.until(() => false, scene.plan.leaseMs / 3)
+  writeFileSync(goOf(scene.ledger), '')
 }
 
 /** How long it took until everything was at its end. */

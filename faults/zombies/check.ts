@@ -1,5 +1,7 @@
 import { actionsOfRun } from '../../src/actions/action.ts'
 import type { Action } from '../../src/actions/action.ts'
+import { attemptsOf } from '../../src/runs/attempt.ts'
+import type { Attempt } from '../../src/runs/attempt.ts'
 import { listRuns } from '../../src/runs/run.ts'
 import type { Run } from '../../src/runs/run.ts'
 import { stepsOf } from '../../src/runs/step.ts'
@@ -7,6 +9,7 @@ import { listOccurrences } from '../../src/schedule/occurrence.ts'
 import { listSchedules } from '../../src/schedule/schedule.ts'
 import type { Store } from '../../src/store/store.ts'
 import { countMessages, findMessage } from '../../src/threads/message.ts'
+import type { Message } from '../../src/threads/message.ts'
 import { violations } from '../../test/support/invariants.ts'
 import { linesOf } from './ledger.ts'
 import type { Line } from './ledger.ts'
@@ -25,12 +28,19 @@ export async function isAtRest(store: Store): Promise<boolean> {
 
 export const allRuns = (store: Store): Promise<Run[]> => store.read(listRuns, { limit: MOST })
 
-/** What a run may be told for its end that is no fault of ours. */
+/** A worker that could not renew its lease in time stopped its commands, as it has to. */
+export interface SelfFence {
+  readonly workerId: string
+  /** By the clock of the server. */
+  readonly at: number
+}
+
+/** What can be the matter besides a fault of ours. Each is believed only where the record of the run or the message agrees. */
 export interface Excuses {
   /** As if everything had taken longer than it may: runs time out, what nobody took is a dead letter, what was delivered is forgotten. */
-  readonly late: boolean
-  /** A worker got no processor for so long that it stopped its commands before its lease ended, as it has to. */
-  readonly starved: boolean
+  readonly yearsOff: boolean
+  readonly stops: readonly SelfFence[]
+  readonly leaseMs: number
 }
 
 /** Everything that is wrong with a world that has come to rest, or never did. */
@@ -47,7 +57,7 @@ export async function verdictOn(
     ...doubles(lines),
     ...(await wrongEffects(store, runs, lines)),
     ...(await lost(store, runs, promised, excuses)),
-    ...wrongRuns(runs, excuses),
+    ...(await wrongRuns(store, runs, excuses)),
   ]
 }
 
@@ -83,16 +93,19 @@ async function wrongEffects(store: Store, runs: readonly Run[], lines: readonly 
 /** A step that was in doubt is an action too, and was looked at as a step. */
 const isEffect = ({ tool, repeatOf, entrySeq }: Action) => tool !== 'delegate' && repeatOf === null && entrySeq >= 0
 
-async function lost(store: Store, runs: readonly Run[], promised: Acknowledged, { late }: Excuses): Promise<string[]> {
+async function lost(
+  store: Store,
+  runs: readonly Run[],
+  promised: Acknowledged,
+  { yearsOff }: Excuses,
+): Promise<string[]> {
   const ids = new Set<string>(runs.map(({ id }) => id))
   const gone = promised.runs.filter((id) => !ids.has(id)).map((id) => `acknowledged, and gone: ${id}`)
   const messages = await Promise.all(
     promised.messages.map(async (id) => [id, await store.read(findMessage, id)] as const),
   )
   const untaken = messages
-    .filter(
-      ([, message]) => message?.state !== 'consumed' && !(late && (message === undefined || message.state === 'dead')),
-    )
+    .filter(([, message]) => message?.state !== 'consumed' && !(yearsOff && isOutOfTime(message)))
     .map(([id, message]) => `a message that was accepted is ${message?.state ?? 'gone'}: ${id}`)
   const occurrences = await store.read(listOccurrences, { limit: MOST })
   const firings = promised.schedules.flatMap((id) => {
@@ -102,10 +115,42 @@ async function lost(store: Store, runs: readonly Run[], promised: Acknowledged, 
   return [...gone, ...untaken, ...firings]
 }
 
-function wrongRuns(runs: readonly Run[], { late, starved }: Excuses): string[] {
-  return runs.flatMap(({ id, agent, state, code, error, parkedFor }) => {
-    if (state === 'succeeded' || (late && code === 'timeout') || (starved && code === 'lost')) return []
+const DAY_MS = 86_400_000
+const spread = (...instants: readonly (number | null)[]) => {
+  const known = instants.filter((each) => each !== null)
+  return Math.max(...known) - Math.min(...known)
+}
+
+/** It was settled when it was long over by what is written in it; or so long ago that it is forgotten. */
+const isOutOfTime = (message: Message | undefined) =>
+  message === undefined || (message.state === 'dead' && spread(message.createdAt, message.settledAt) > DAY_MS)
+
+async function wrongRuns(store: Store, runs: readonly Run[], excuses: Excuses): Promise<string[]> {
+  const wrong: string[] = []
+  for (const run of runs.filter(({ state }) => state !== 'succeeded')) {
+    const { id, agent, state, code, error, parkedFor } = run
+    const attempts = await store.read(attemptsOf, id)
+    if (excuses.yearsOff && tookDays(run, attempts)) continue
+    if (wasStoppedByItsOwner(run, attempts, excuses)) continue
     const how = state === 'failed' ? `failed (${code}: ${error})` : `${state} ${parkedFor ?? ''}`
-    return [`a run of ${agent} is ${how}: ${id}`]
+    wrong.push(`a run of ${agent} is ${how}: ${id}`)
+  }
+  return wrong
+}
+
+/** By what is recorded of it. */
+const tookDays = ({ code, startedAt, endedAt }: Run, attempts: readonly Attempt[]): boolean =>
+  code === 'timeout' && spread(startedAt, endedAt, ...attempts.map(({ claimedAt }) => claimedAt)) > DAY_MS
+
+/**
+ * A run may be lost for one reason alone: it is a command, and a worker stopped it because it could not renew its lease, while it had it.
+ * One that took it over has a lease of time to lay its hand on the command; after that nobody else stops it.
+ */
+function wasStoppedByItsOwner(run: Run, attempts: readonly Attempt[], { stops, leaseMs }: Excuses): boolean {
+  if (run.code !== 'lost' || run.request.kind !== 'command' || !run.error?.includes('its worker lost the claim'))
+    return false
+  return attempts.some(({ workerId, claimedAt }, index) => {
+    const until = (attempts[index + 1]?.claimedAt ?? Infinity) + leaseMs
+    return stops.some((stop) => stop.workerId === workerId && stop.at >= claimedAt && stop.at <= until)
   })
 }

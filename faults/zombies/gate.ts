@@ -32,10 +32,19 @@ export class Gate {
   #underWay = 0
   #closed: Promise<void> | undefined
   #onQuiet: (() => void) | undefined
+  readonly #cutOffMs: number
+  #cutOffUntil = 0
 
-  constructor(boundary: Boundary | undefined, stop: (boundary: Boundary) => void) {
+  /** `cutOffMs`: so long after it goes on it reaches no store. */
+  constructor(boundary: Boundary | undefined, stop: (boundary: Boundary) => void, cutOffMs = 0) {
     this.#boundary = boundary
     this.#stop = stop
+    this.#cutOffMs = cutOffMs
+  }
+
+  /** The store can be reached again. */
+  reconnect(): void {
+    this.#cutOffUntil = 0
   }
 
   async at(name: string, when: Boundary['when']): Promise<void> {
@@ -47,12 +56,14 @@ export class Gate {
     this.#closed = promise
     await this.#quiet()
     this.#stop(boundary)
+    this.#cutOffUntil = performance.now() + this.#cutOffMs
     this.#closed = undefined
     resolve()
   }
 
   async through<T>(work: () => Promise<T>): Promise<T> {
     while (this.#closed !== undefined) await this.#closed
+    if (performance.now() < this.#cutOffUntil) throw new Error('the network is gone')
     this.#underWay += 1
     try {
       return await work()

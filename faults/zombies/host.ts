@@ -32,6 +32,8 @@ export interface Begin {
   readonly ledger: string
   readonly boundary?: Boundary
   readonly clock: WrongClock
+  /** After its stop the store cannot be reached for so long. */
+  readonly cutOffMs: number
 }
 
 /** What a host is told. */
@@ -54,12 +56,17 @@ function stopHere({ at, when }: Boundary): void {
 }
 
 /** Serves a store until the returned function is called. */
-async function serve({ url, home, kind, leaseMs, ledger, boundary }: Begin): Promise<() => Promise<number>> {
-  const gate = new Gate(boundary, stopHere)
+async function serve(order: Begin): Promise<() => Promise<number>> {
+  const { url, home, kind, leaseMs, ledger, boundary, cutOffMs } = order
+  const gate = new Gate(boundary, stopHere, cutOffMs)
   const store = gated(await openStore(url, { clock, random }), gate)
   const agents = Object.fromEntries(agentsOf({ gate, ledger }).map((agent) => [agent.name, agent]))
   const config = { ...readConfig({ agents, policy: POLICY }, 'host'), path: 'host', folder: home }
-  const warn = (message: string) => say('warns', message)
+  const warn = (message: string) => {
+    say('warns', message)
+    // By the right clock, which is that of the server too.
+    if (message.includes('could not be renewed in time')) say('stops', `${worker.id} ${systemClock.now()}`)
+  }
   const env = { PATH: process.env['PATH'] ?? '' }
   const crew = await openCrew({
     store,
@@ -78,6 +85,7 @@ async function serve({ url, home, kind, leaseMs, ledger, boundary }: Begin): Pro
   await worker.start()
   return async () => {
     stopTending()
+    gate.reconnect()
     const { handedOver } = await worker.drain(5_000)
     await crew.close()
     await store.close()

@@ -25,7 +25,8 @@ export const nothing = (): Acknowledged => ({ runs: [], messages: [], schedules:
 /** Asks for one piece of work, and keeps what was promised. */
 export async function askFor(store: Store, work: Work, ledger: string, promised: Acknowledged): Promise<void> {
   if (work === 'steps') return call(store, promised)
-  if (work === 'command') return command(store, ledger, promised)
+  if (work === 'command') return command(store, ledger, promised, 'sleep 0.1')
+  if (work === 'errand') return command(store, ledger, promised, `until [ -e '${goOf(ledger)}' ]; do sleep 0.05; done`)
   if (work === 'schedule') return schedule(store, promised)
   const threadId = newThreadId(random)
   await send(store, work === 'follow-up' ? 'clerk' : work, threadId, promised)
@@ -49,9 +50,12 @@ async function call(store: Store, promised: Acknowledged): Promise<void> {
   promised.runs.push(id)
 }
 
-async function command(store: Store, ledger: string, promised: Acknowledged): Promise<void> {
+/** The file that lets errands come to their end. */
+export const goOf = (ledger: string) => `${ledger}.go`
+
+async function command(store: Store, ledger: string, promised: Acknowledged, first: string): Promise<void> {
   const id = newRunId(random)
-  const argv = ['/bin/sh', '-c', 'sleep 0.1; echo "$1 $1 command" >> "$2"', 'sh', id, ledger] as const
+  const argv = ['/bin/sh', '-c', `${first}; echo "$1 $1 command" >> "$2"`, 'sh', id, ledger] as const
   const request = { kind: 'command', argv, cwd: '/', env: { PATH: process.env['PATH'] ?? '' } } as const
   await store.apply(submitRun, { id, threadId: newThreadId(random), agent: 'command', request })
   promised.runs.push(id)

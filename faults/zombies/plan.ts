@@ -3,7 +3,9 @@ import type { Boundary } from './gate.ts'
 import type { WrongClock } from './host.ts'
 
 export const WORK = ['clerk', 'careful', 'slow', 'payer', 'lead', 'steps', 'command', 'schedule', 'follow-up'] as const
-export type Work = (typeof WORK)[number]
+/** A command that goes on until whoever is to come back has come back. */
+export const ERRAND = 'errand'
+export type Work = (typeof WORK)[number] | typeof ERRAND
 
 interface Spot {
   /** What a worker is at there. */
@@ -77,7 +79,9 @@ export interface Plan {
   /** The others are there from the beginning, and not only when the first has stopped. */
   readonly together: boolean
   /** When zombies come back. */
-  readonly back: 'when all is done' | 'in the middle' | 'as soon as the lease is over'
+  readonly back: 'when all is done' | 'in the middle' | 'as soon as the lease is over' | 'when another has it'
+  /** Those that come back cannot reach the database at first: they stop what they take for their own. */
+  readonly cutOff: boolean
   readonly clock?: ClockFault
 }
 
@@ -93,7 +97,31 @@ const CLOCKS: readonly (readonly [name: string, clock: WrongClock])[] = [
   ['clock that runs slowly', { offsetMs: 0, drift: -0.5 }],
 ]
 
+/** Where the one that carries out an errand is stopped: beside its command, which goes on. */
+const BESIDE = spot('beside its command', 'renewLeases', 2, ERRAND)
+
+/** So many cases are of one that comes back to a command which another has taken over, and cannot ask whose it is. */
+const CUT_OFF_EVERY = 8
+
 export function planOf(seed: number, engines: readonly Plan['engine'][]): Plan {
+  const plan = drawn(seed, engines)
+  if (seed % CUT_OFF_EVERY !== 0) return plan
+  const dice = new Dice(Math.imul(seed, 0x85ebca6b))
+  dice.fraction()
+  const { clock: _, ...rest } = plan
+  return {
+    ...rest,
+    engine: engines.includes('postgres') ? 'postgres' : 'sqlite',
+    work: [ERRAND, ...plan.work.slice(1)],
+    zombies: [{ ...zombieOf(dice, BESIDE), dies: false }, ...plan.zombies.slice(1)],
+    // So it is the first that has the errand.
+    together: false,
+    back: 'when another has it',
+    cutOff: true,
+  }
+}
+
+function drawn(seed: number, engines: readonly Plan['engine'][]): Plan {
   // Neighbouring seeds begin alike.
   const dice = new Dice(Math.imul(seed, 0x9e3779b1))
   dice.fraction()
@@ -107,6 +135,7 @@ export function planOf(seed: number, engines: readonly Plan['engine'][]): Plan {
     zombies: spots.map((each) => zombieOf(dice, each)),
     together: dice.chance(0.3),
     back: dice.pick(['when all is done', 'when all is done', 'in the middle', 'as soon as the lease is over'] as const),
+    cutOff: false,
     ...(clock === undefined ? {} : { clock }),
   }
 }

@@ -103,24 +103,36 @@ async function settleOne(ports: ActPorts, attempt: AttemptRef, action: Action, s
   if (start.kind === 'refused') throw new Stopped(start.why)
   if (start.kind === 'settled') return start.action
   ports.onAction(start.action)
-  return performAction(ports, start.action, signal)
+  return performAction(ports, attempt, start.action, signal)
 }
 
 /** `doubt`: what an earlier try may have done. A second one that did not even begin says nothing about the first. */
-async function performAction(ports: ActPorts, action: Action, signal: AbortSignal, doubt?: string): Promise<Action> {
+async function performAction(
+  ports: ActPorts,
+  attempt: AttemptRef,
+  action: Action,
+  signal: AbortSignal,
+  doubt?: string,
+): Promise<Action> {
   const tool = ports.tools.get(action.tool)
   if (tool === undefined)
     return settle(ports, action, { kind: 'failed', error: `there is no tool ${action.tool} any more` }, 'nobody')
-  const context = contextOf(ports, action, tool, signal)
+  const context = contextOf(ports, attempt, action, tool, signal)
   const outcome = await guarded(action, () => dispatch(tool, action.input, context), context)
   if (outcome.kind === 'failed' && outcome.endsRun === true) {
     await settle(ports, action, outcome, 'its tool')
     throw new LimitReached(outcome.error)
   }
+  // Once: a second try that is cut off as well is no accident any more.
+  if (doubt === undefined && outcome.kind === 'in-doubt' && mayRepeat(tool, action) && !signal.aborted)
+    return again(ports, attempt, action, signal, outcome.error)
   if (doubt === undefined || outcome.kind !== 'failed' || outcome.unbegun !== true)
-    return settleTry(ports, action, tool, outcome, context)
+    return settleTry(ports, attempt, action, tool, outcome, context)
   return settle(ports, action, { kind: 'in-doubt', error: `${doubt}; another try: ${outcome.error}` }, 'nobody')
 }
+
+/** It honours its key: whoever was cut off in it does it again by that, with one effect at most. */
+const mayRepeat = (tool: Tool, action: Action) => tool.idempotent && action.effect === 'write'
 
 /** With its exact bytes, or not at all. */
 function dispatch(tool: Tool, input: unknown, context: ToolContext): Promise<ToolOutcome> {
@@ -135,6 +147,7 @@ function dispatch(tool: Tool, input: unknown, context: ToolContext): Promise<Too
 /** What was cut off by its own time is asked for at once; after a stop of the turn there is no time for questions. */
 async function settleTry(
   ports: ActPorts,
+  attempt: AttemptRef,
   action: Action,
   tool: Tool,
   outcome: ToolOutcome,
@@ -147,7 +160,9 @@ async function settleTry(
   if (action.effect === 'read') return settle(ports, action, { kind: 'failed', error: outcome.error }, 'its tool')
   const mayAsk = outcome.kind === 'in-doubt' && !context.signal.aborted
   // Its own time is over, so the question gets another.
-  const found = mayAsk ? await asked(tool, action.input, contextOf(ports, action, tool, context.signal)) : NO_ANSWER
+  const found = mayAsk
+    ? await asked(tool, action.input, contextOf(ports, attempt, action, tool, context.signal))
+    : NO_ANSWER
   if (found.kind !== 'unknown') return settle(ports, action, found, 'its probe')
   return settle(ports, action, { ...outcome, error: `${outcome.error}${found.said}` }, 'its tool')
 }
@@ -165,7 +180,7 @@ async function recoverAction(
   const tool = ports.tools.get(action.tool)
   if (tool === undefined)
     return settle(ports, action, { kind: 'in-doubt', error: 'its tool is not there any more' }, 'nobody')
-  const context = contextOf(ports, action, tool, signal)
+  const context = contextOf(ports, attempt, action, tool, signal)
   const isSeen = ports.folders.isThere(context.mark, action.home)
   const left = await leftBehind(tool, action, context, isSeen)
   if (left !== undefined && (left.kind === 'done' || left.kind === 'failed'))
@@ -220,7 +235,7 @@ async function again(
 ): Promise<Action> {
   await ports.folders.prepare(markOf(action, action.tries + 1))
   const restarted = signal.aborted ? undefined : await ports.store.apply(restartAction, attempt, action)
-  if (restarted !== undefined) return performAction(ports, restarted, signal, doubt)
+  if (restarted !== undefined) return performAction(ports, attempt, restarted, signal, doubt)
   const now = await ports.store.read(findAction, action.id)
   if (now !== undefined && isSettled(now.state)) return now
   const why = await ports.store.read(whyRefused, attempt)
@@ -243,7 +258,13 @@ function settlementOf(outcome: ToolOutcome, by: string): Settlement {
 const markOf = (action: Action, tries: number) => `${action.mark}${tries.toString(16).padStart(2, '0')}`
 
 /** Each try has a folder and a mark of its own: the fence of an earlier one stays where it is. */
-function contextOf(ports: ActPorts, action: Action, tool: Tool, signal: AbortSignal): ToolContext {
+function contextOf(
+  ports: ActPorts,
+  { fence }: AttemptRef,
+  action: Action,
+  tool: Tool,
+  signal: AbortSignal,
+): ToolContext {
   const mark = markOf(action, action.tries)
   const { id: key, threadId, runId } = action
   const deadline = ports.clock.now() + tool.timeoutMs
@@ -254,6 +275,7 @@ function contextOf(ports: ActPorts, action: Action, tool: Tool, signal: AbortSig
     threadId,
     runId,
     mark,
+    fence,
     folder: ports.folders.path(mark, action.home),
     deadline,
   }

@@ -116,6 +116,8 @@ export interface ToolContext {
   /** A folder for what must outlive this process, and the mark for its processes; of this action alone. */
   readonly folder: string
   readonly mark: string
+  /** Of the claim under which it is performed, or looked after: who has a higher one is the newer owner of its processes. */
+  readonly fence: number
   readonly deadline: Instant
 }
 

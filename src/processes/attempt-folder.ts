@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createFileOnce, errorCode, explainTrouble, writeFileAtomic } from '../base/files.ts'
@@ -16,6 +16,8 @@ import type { Trail } from './trail.ts'
  *   starting.json  the supervisor: from here on the command may have run
  *   command.json   the supervisor: which processes, for this boot only
  *   *.spill        the output so far, with secrets sealed
+ *   holder-N       a worker that took it over, under the fence N: whoever has an older one cannot stop it any more
+ *   stop-N         a worker that lost the lease of its fence N: the command has to end, unless somebody newer holds it
  *   end.json       the supervisor: how it ended, every process being dead; with secrets sealed
  */
 
@@ -25,6 +27,8 @@ export type Owner =
       readonly identity: ProcessIdentity
       readonly mark: string
       readonly cgroup: string | null
+      /** Of the claim that it was started for. */
+      readonly fence: number
     }
   | { readonly kind: 'fenced'; readonly by: string }
 
@@ -57,6 +61,9 @@ export const readSpec = (folder: string) => read<StoredSpec>(folder, 'spec.json'
  * every process as well, and whether the command may have run is what `starting.json` says, which is synced.
  */
 export async function claimOwner(folder: string, owner: Owner): Promise<{ won: boolean; owner: Owner }> {
+  // Who only wants to know needs no room on the disk.
+  const known = readOwner(folder)
+  if (known !== undefined) return { won: false, owner: known }
   const created = await createFileOnce(join(folder, 'owner.json'), JSON.stringify(owner), { durable: false })
   return created === 'created'
     ? { won: true, owner }
@@ -64,6 +71,38 @@ export async function claimOwner(folder: string, owner: Owner): Promise<{ won: b
 }
 
 export const readOwner = (folder: string) => read<Owner>(folder, 'owner.json')
+
+/** Names, and not one file that is replaced: the highest counts, so a taker that was paused and comes late takes nothing back. */
+export async function takeHold(folder: string, fence: number): Promise<void> {
+  await createFileOnce(join(folder, `holder-${fence}`), '', { durable: false })
+}
+
+/** At once, because the lease is about to end. If the disk refuses, the signal that follows counts as the first owner's. */
+export function askToStop(folder: string, fence: number): void {
+  try {
+    closeSync(openSync(join(folder, `stop-${fence}`), 'w', 0o600))
+  } catch {
+    // See isToStop.
+  }
+}
+
+/**
+ * For the supervisor, told to look: whether the one that holds the command now wants it to end. A request of an older one was overtaken,
+ * whenever it was written and however late its signal comes. Where nobody can look, it ends: nobody can have taken it over either.
+ */
+export function isToStop(folder: string): boolean {
+  try {
+    const owner = readOwner(folder)
+    const first = owner?.kind === 'supervisor' ? owner.fence : 0
+    const names = readdirSync(folder)
+    return newest(names, 'stop-', first) >= newest(names, 'holder-', first)
+  } catch {
+    return true
+  }
+}
+
+const newest = (names: readonly string[], kind: string, first: number): number =>
+  Math.max(first, ...names.filter((name) => name.startsWith(kind)).map((name) => Number(name.slice(kind.length))))
 
 export const writeStarting = (folder: string, at: number) => write(folder, 'starting.json', { at })
 export const hasStarting = (folder: string) => existsSync(join(folder, 'starting.json'))

@@ -9,6 +9,8 @@ export interface CommandSpec {
   readonly env: Readonly<Record<string, string>>
   /** Random hexadecimal digits: every process of the command carries them in its environment. */
   readonly mark: string
+  /** Of the claim that it is started for, if there is one; who takes it over comes with a higher one. */
+  readonly fence?: number
   readonly timeoutMs: number | null
   /** Between asking the processes to end (TERM) and ending them (KILL). */
   readonly graceMs?: number
@@ -91,6 +93,7 @@ export function completeSpec(
     cwd: resolve(spec.cwd),
     env: spec.env,
     mark: spec.mark,
+    fence: spec.fence ?? 0,
     timeoutMs: spec.timeoutMs,
     graceMs: spec.graceMs ?? DEFAULT_GRACE_MS,
     lostGraceMs: spec.lostGraceMs ?? DEFAULT_LOST_GRACE_MS,

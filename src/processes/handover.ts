@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 
 import type { KeyPlace } from '../secrets/key.ts'
@@ -35,6 +36,21 @@ export function takeHandover(): Handover | undefined {
   } catch {
     return undefined
   }
+}
+
+/** The other way: to the worker, if it is still there. Where the disk is sick there is no other. */
+export function tellTrouble(sentence: string): void {
+  try {
+    writeSync(HANDOVER_FD, sentence)
+  } catch {
+    // It is gone, or does not listen.
+  }
+}
+
+/** Whoever listens keeps no process alive by it. */
+export function hearTrouble(pipe: Socket, onTrouble: (sentence: string) => void): void {
+  pipe.setEncoding('utf8').on('data', (sentence: string) => onTrouble(sentence))
+  pipe.unref()
 }
 
 export const tellSecrets = ({ key, known }: Secrets): NonNullable<Handover['secrets']> => ({

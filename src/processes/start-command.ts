@@ -1,7 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
-import type { Writable } from 'node:stream'
 import { getCompileCacheDir } from 'node:module'
 import type { Socket } from 'node:net'
 import { join, resolve as absolute } from 'node:path'
@@ -14,11 +13,11 @@ import { secretsAt } from '../secrets/folders.ts'
 import { writeSpec } from './attempt-folder.ts'
 import { completeSpec, type CommandSpec } from './command.ts'
 import { dumpsBefore } from './crash-dumps.ts'
-import { HANDOVER_FD, handOver, tellSecrets } from './handover.ts'
+import { HANDOVER_FD, handOver, hearTrouble, tellSecrets } from './handover.ts'
 import { processIdentity, thisPlace } from './identity.ts'
 import { openInputFile } from './input-file.ts'
 import { MARK_VARIABLE, nestMark } from './process-table.ts'
-import { STOP_SIGNALS, type Outcome, type Supervised } from './supervised.ts'
+import { tellToStop, type Outcome, type Supervised } from './supervised.ts'
 import { takeOver } from './take-over.ts'
 
 /** Receives output as it comes. While a returned promise is pending, the command is held back. */
@@ -32,6 +31,8 @@ export interface StartOptions {
   readonly stdin?: 'inherit' | 'pipe' | 'none' | { readonly file: string }
   readonly onStdout?: OutputReader
   readonly onStderr?: OutputReader
+  /** Hears why its end is late, if its supervisor cannot write it down. */
+  readonly onTrouble?: (sentence: string) => void
   /** A private folder for compiled code. From TypeScript sources it makes a start some 30 ms faster. */
   readonly codeCache?: string
 }
@@ -58,13 +59,10 @@ export async function startCommand(path: string, spec: CommandSpec, options: Sta
   if (identity === undefined) throw cannotStart(new Error('it ended before it began'))
   return {
     identity,
-    stop(why) {
-      supervisor.kill(STOP_SIGNALS[why])
-      supervisor.kill('SIGCONT')
-    },
+    stop: (why) => tellToStop({ folder, fence: spec.fence }, why, (signal) => supervisor.kill(signal)),
     ended: exitOf(supervisor).then(async () => {
       await withinLimit(Promise.all(read))
-      return settle(folder, spec.mark)
+      return settle(folder, spec)
     }),
     ...(supervisor.stdin === null ? {} : { input: supervisor.stdin }),
   }
@@ -78,8 +76,8 @@ async function withinLimit(reading: Promise<unknown>): Promise<void> {
 }
 
 /** A second start in one folder finds the first one's supervisor and waits for that. */
-async function settle(folder: string, mark: string): Promise<Outcome> {
-  const remains = await takeOver(folder, 'its own worker', { mark })
+async function settle(folder: string, { mark, fence = 0 }: CommandSpec): Promise<Outcome> {
+  const remains = await takeOver(folder, 'its own worker', { mark, fence })
   return remains.kind === 'alive' ? remains.command.ended : remains
 }
 
@@ -97,7 +95,9 @@ async function spawnSupervisor(folder: string, spec: CommandSpec, options: Start
     })
     await once(supervisor, 'spawn')
     const [secrets, dumps] = [secretsAt(folder), dumpsBefore()]
-    handOver((supervisor.stdio as readonly unknown[])[HANDOVER_FD] as Writable, {
+    const pipe = (supervisor.stdio as readonly unknown[])[HANDOVER_FD] as Socket
+    if (options.onTrouble !== undefined) hearTrouble(pipe, options.onTrouble)
+    handOver(pipe, {
       argv: spec.argv,
       env: spec.env,
       ...(input.text === undefined ? {} : { input: input.text }),

@@ -1,6 +1,8 @@
 import type { ChildProcess } from 'node:child_process'
 import { closeSync, existsSync } from 'node:fs'
 import { sleep, systemClock as clock } from '../base/clock.ts'
+import { formatDuration } from '../base/duration.ts'
+import { describeError } from '../base/errors.ts'
 import { errorCode } from '../base/files.ts'
 import type { Secrets } from '../secrets/secrets.ts'
 import { StreamSealer, withoutHalves } from '../secrets/stream.ts'
@@ -8,7 +10,7 @@ import { claimOwner, readSpec, spillPath, writeCommand, writeEnd, writeStarting 
 import { planCgroup } from './cgroup.ts'
 import type { CommandEnd, OutputText, StopReason, StoredSpec, StreamName } from './command.ts'
 import { leaveNoDumps } from './crash-dumps.ts'
-import { takeHandover, toldSecrets } from './handover.ts'
+import { takeHandover, tellTrouble, toldSecrets } from './handover.ts'
 import { processIdentity } from './identity.ts'
 import { openEnclosure, type Enclosure, type Launched } from './launch.ts'
 import { feedTo, noFeed, type LiveFeed } from './live-feed.ts'
@@ -25,6 +27,10 @@ const LINGER_MS = 3_000
 const LAST_FLUSH_MS = 500
 // A full disk is usually noticed and relieved by somebody; the result waits for it this long.
 const END_RETRY_MS = 600_000
+// Somebody wants it stopped: then nobody waits for what it has said.
+const STOPPED_RETRY_MS = 2_000
+// Longer than a disk that is only slow: then whoever waits is told why.
+const TELL_AFTER_MS = 1_000
 
 type Stop = AbortController
 type Status = Pick<CommandEnd, 'exitCode' | 'signal' | 'spawnError' | 'stopped' | 'survivorsKilled'>
@@ -56,15 +62,15 @@ export async function supervise(folder: string, stop: Stop): Promise<void> {
   const status = await runInside(enclosure, { folder, spec, stop, pipes, output, startedAt, input: handover.input })
   const [stdout, stderr] = await Promise.all([output.stdout.finish(), output.stderr.finish()])
   const end = { ...status, startedAt, endedAt: clock.now(), stdout, stderr, containment: enclosure.containment }
-  await recordEnd(folder, end, secrets)
+  await recordEnd(folder, end, secrets, stop.signal)
   const patienceMs = status.stopped === undefined ? LINGER_MS : LAST_FLUSH_MS
   await Promise.race([Promise.all([output.stdout.flushed(), output.stderr.flushed()]), sleep(clock, patienceMs)])
 }
 
-async function own(folder: string, { mark, place }: StoredSpec, cgroup: string | null): Promise<boolean> {
+async function own(folder: string, { mark, fence, place }: StoredSpec, cgroup: string | null): Promise<boolean> {
   const identity = processIdentity(process.pid, place)
   if (identity === undefined) return false
-  return (await claimOwner(folder, { kind: 'supervisor', identity, mark, cgroup })).won
+  return (await claimOwner(folder, { kind: 'supervisor', identity, mark, cgroup, fence })).won
 }
 
 interface Attempt {
@@ -245,17 +251,35 @@ function watchStream(
   }
 }
 
-/** A result that was paid for is not given up because the disk is full just now. */
-async function recordEnd(folder: string, end: CommandEnd, secrets: Secrets | undefined): Promise<void> {
-  const until = clock.monotonicMs() + END_RETRY_MS
+/**
+ * A result that was paid for is not given up because the disk is full just now. Whoever waits for it is told so; and once somebody wants the
+ * command stopped it is given up soon: then its taker finds no end, and says that.
+ */
+async function recordEnd(
+  folder: string,
+  end: CommandEnd,
+  secrets: Secrets | undefined,
+  stop: AbortSignal,
+): Promise<void> {
+  const began = clock.monotonicMs()
+  let [given, told] = [END_RETRY_MS, false]
   for (let pause = 50; ; pause = Math.min(pause * 2, 5_000)) {
     try {
       return await writeEnd(folder, end, secrets)
     } catch (error) {
       // Whoever removed the folder will not ask for the result.
       if (!existsSync(folder)) return
-      if (clock.monotonicMs() > until) throw error
-      await sleep(clock, pause)
+      const tried = clock.monotonicMs() - began
+      if (stop.aborted && stop.reason !== 'timeout') given = Math.min(given, tried + STOPPED_RETRY_MS)
+      if (tried > given) throw error
+      if (!told && tried > TELL_AFTER_MS) {
+        tellTrouble(cannotRecord(error))
+        told = true
+      }
+      await sleep(clock, Math.min(pause, given - tried + 1), stop.aborted ? undefined : stop)
     }
   }
 }
+
+const cannotRecord = (error: unknown) =>
+  `the command has ended, and its result cannot be written down (${describeError(error)}); make room or mend that disk: it is tried for ${formatDuration(END_RETRY_MS)}`

@@ -1,11 +1,17 @@
 import { sleep, systemClock as clock } from '../base/clock.ts'
 import { ensureFolder } from '../base/files.ts'
 import { removeUnusedCgroups } from './cgroup.ts'
-import { claimOwner, hasStarting, readCommand, readEnd, type Owner } from './attempt-folder.ts'
+import { claimOwner, hasStarting, readCommand, readEnd, takeHold, type Owner } from './attempt-folder.ts'
 import { judgeProcess, signalProcess, thisPlace, type ProcessIdentity } from './identity.ts'
 import { readPartialOutput } from './output.ts'
-import { STOP_SIGNALS, type Outcome, type Supervised } from './supervised.ts'
+import { tellToStop, type Outcome, type Supervised } from './supervised.ts'
 import { killAll, type Trail } from './trail.ts'
+
+/** Whose processes, and under which claim they are taken over. Without one they are only looked at, or ended for good. */
+export interface Taking {
+  readonly mark: string
+  readonly fence?: number
+}
 
 export type Remains = Outcome | { readonly kind: 'alive'; readonly command: Supervised }
 
@@ -15,12 +21,12 @@ const POLL_MS = 50
  * Finds out what an attempt left behind, whoever died and whenever. If nobody owns the folder yet, the taker becomes its
  * owner: a worker that was paused before spawning, and wakes up later, finds the fence.
  */
-export async function takeOver(folder: string, by: string, { mark }: { readonly mark: string }): Promise<Remains> {
+export async function takeOver(folder: string, by: string, { mark, fence }: Taking): Promise<Remains> {
   await ensureFolder(folder)
   const end = readEnd(folder)
   if (end !== undefined) return { kind: 'ended', end }
   const { owner } = await claimOwner(folder, { kind: 'fenced', by })
-  if (owner.kind === 'supervisor') return fromSupervisor(folder, owner)
+  if (owner.kind === 'supervisor') return fromSupervisor(folder, owner, fence)
   // A power loss can take away the name of an owner whose intent is on disk.
   if (hasStarting(folder)) return cutOff(folder, bareTrail(mark))
   // A supervisor makes what will hold its command while it claims the folder, and may have died in between.
@@ -31,10 +37,12 @@ export async function takeOver(folder: string, by: string, { mark }: { readonly 
 
 type SupervisorOwner = Extract<Owner, { kind: 'supervisor' }>
 
-async function fromSupervisor(folder: string, owner: SupervisorOwner): Promise<Remains> {
+async function fromSupervisor(folder: string, owner: SupervisorOwner, fence: number | undefined): Promise<Remains> {
   const verdict = judgeProcess(owner.identity)
   if (verdict === 'unreachable') return { kind: 'unreachable', owner: owner.identity }
-  return verdict === 'alive' ? { kind: 'alive', command: adopt(folder, owner) } : afterDeath(folder, owner)
+  if (verdict === 'dead') return afterDeath(folder, owner)
+  if (fence !== undefined) await takeHold(folder, fence)
+  return { kind: 'alive', command: adopt(folder, owner, fence) }
 }
 
 /** The order counts: only after the supervisor's death is it certain that no end and no intent will appear. */
@@ -60,14 +68,10 @@ async function cutOff(folder: string, trail: Trail): Promise<Outcome> {
 
 const bareTrail = (mark: string): Trail => ({ mark, since: 0, leader: null, cgroup: null, holder: null })
 
-function adopt(folder: string, owner: SupervisorOwner): Supervised {
+function adopt(folder: string, owner: SupervisorOwner, fence: number | undefined): Supervised {
   return {
     identity: owner.identity,
-    stop(why) {
-      signalProcess(owner.identity, STOP_SIGNALS[why])
-      // One that is paused would hear of it only when somebody lets it go on.
-      signalProcess(owner.identity, 'SIGCONT')
-    },
+    stop: (why) => tellToStop({ folder, fence }, why, (signal) => signalProcess(owner.identity, signal)),
     ended: untilGone(folder, owner.identity).then(() => afterDeath(folder, owner)),
   }
 }

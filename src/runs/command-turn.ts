@@ -4,8 +4,10 @@ import { sql } from '../store/sql.ts'
 import { first } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { LIMITS } from '../base/limits.ts'
-import { appendEntry, latestEntries } from '../threads/conversation.ts'
+import { appendEntry, entriesBefore } from '../threads/conversation.ts'
 import { consumeMessages } from '../threads/consume.ts'
+import type { Shown } from '../threads/delivery.ts'
+import { areStillPending } from '../threads/message.ts'
 import { recordTold } from '../actions/told.ts'
 import type { ToldStep } from '../actions/told.ts'
 import type { ThreadId } from '../base/ids.ts'
@@ -16,26 +18,35 @@ import { retold } from '../threads/retold.ts'
 import { findThread } from '../threads/thread.ts'
 import { attemptRow, endAttempt } from './attempt.ts'
 import type { AttemptRef } from './attempt.ts'
+import { holdRun } from './park.ts'
 import { findRun, runRow } from './run.ts'
 import type { CommandRequest, Run, Usage } from './run.ts'
 
-export type Shown = readonly { readonly messageId: string; readonly text: string }[]
+export type TakenForCommand =
+  | { readonly kind: 'taken'; readonly run: Run }
+  /** One of the messages was taken by somebody else, or taken back, since they were read. */
+  | { readonly kind: 'changed' }
+  | { readonly kind: 'superseded' }
 
 /**
  * The turn of an agent that is a command: the messages that it is shown are consumed, and from then on the run is that
- * command, with everything that holds for one. Undefined if the claim is lost.
+ * command, with everything that holds for one.
  */
 export function* takeForCommand(
   attempt: AttemptRef,
-  shown: Shown,
+  shown: readonly Shown[],
   request: CommandRequest,
-): Transition<Run | undefined> {
+): Transition<TakenForCommand> {
+  // The run first, then its messages: in the order of every other turn.
+  yield* holdRun(attempt.runId)
+  const ids = shown.map(({ messageId }) => messageId)
+  if (!(yield* areStillPending(ids))) return yield* notTaken(attempt)
   const taken = yield* first(
     runRow,
     sql`update runs set kind = 'command', request = ${canonicalJson({ ...request, isTurn: true })}
       where id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running' and kind = 'agent' returning *`,
   )
-  if (taken === undefined) return yield* takenBefore(attempt)
+  if (taken === undefined) return { kind: 'superseded' }
   const generation = (yield* findThread.single(taken.threadId))?.generation ?? 1
   for (const { text, messageId } of shown) {
     yield* appendEntry({
@@ -47,18 +58,16 @@ export function* takeForCommand(
     })
   }
   yield* keepNew(taken, generation, request)
-  const ids = shown.map(({ messageId }) => messageId)
   yield* consumeMessages(ids, taken.id, taken.threadId)
   yield* record({ type: 'step.recorded', threadId: taken.threadId, runId: taken.id, data: { actions: 0 } })
-  return taken
+  return { kind: 'taken', run: taken }
 }
 
-/** Its own doing, whose answer was lost. */
-function* takenBefore(attempt: AttemptRef): Transition<Run | undefined> {
-  return yield* first(
-    runRow,
-    sql`select * from runs where id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running' and kind = 'command'`,
-  )
+function* notTaken(attempt: AttemptRef): Transition<TakenForCommand> {
+  const run = yield* findRun.single(attempt.runId)
+  if (run?.fence !== attempt.fence || run.state !== 'running') return { kind: 'superseded' }
+  // A command already: its own doing, whose answer was lost.
+  return run.request.kind === 'command' ? { kind: 'taken', run } : { kind: 'changed' }
 }
 
 /** Before it begins, where we name its session: however it ends, the next message finds that. */
@@ -104,7 +113,7 @@ export function* beginAnew(attempt: AttemptRef): Transition<boolean> {
 /** In its thread, without what this run was told. */
 function* saidBefore({ id, threadId }: Run): Transition<string> {
   const generation = (yield* findThread.single(threadId))?.generation ?? 1
-  const entries = yield* latestEntries.single(threadId, generation, LIMITS.page)
+  const entries = yield* entriesBefore.single(threadId, generation, undefined, LIMITS.page)
   return retold(entries.filter(({ runId }) => runId !== id))
 }
 

@@ -1,3 +1,4 @@
+import { invariant } from '../base/errors.ts'
 import type { RunId } from '../base/ids.ts'
 import { withdrawActions } from '../actions/propose.ts'
 import { doubtOpenSteps } from '../actions/step-doubt.ts'
@@ -195,6 +196,6 @@ export function* keepLateResult(attempt: AttemptRef, late: Outcome): Transition<
 
 function* readRun(id: RunId): Transition<Run> {
   const found = yield* findRun.single(id)
-  if (found === undefined) throw new Error(`run ${id} vanished`)
+  invariant(found !== undefined, `run ${id} vanished inside a transaction`)
   return found
 }

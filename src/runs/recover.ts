@@ -25,6 +25,7 @@ const heldAttemptRow = row({
   mark: text(),
   workerId: text<WorkerId>(),
   identity: json<OwnerIdentity>(),
+  /** That of the worker which made the mark: the folder of the command is there, however often the run changed hands since. */
   home: text(),
   leaseUntil: integer,
   startingAt: nullable(integer),
@@ -44,7 +45,9 @@ export type HeldAttempt = Decoded<typeof heldAttemptRow>
 export const heldAttempts = single(() =>
   all(
     heldAttemptRow,
-    sql`select a.id, a.run_id, a.fence, a.number, a.mark, a.worker_id, w.identity, w.home, a.lease_until, a.starting_at,
+    sql`select a.id, a.run_id, a.fence, a.number, a.mark, a.worker_id, w.identity, a.lease_until, a.starting_at,
+        (select maker.home from attempts began join workers maker on maker.id = began.worker_id
+          where began.run_id = a.run_id and began.mark = a.mark order by began.fence limit 1) as home,
         a.released_at, w.stopped_at as worker_stopped_at, r.kind, r.agent, r.host,
         case when r.input is null then 0 else 1 end as is_call, case when a.lease_until < ${now} then 1 else 0 end as lease_over
       from attempts a join workers w on w.id = a.worker_id join runs r on r.id = a.run_id
@@ -53,8 +56,8 @@ export const heldAttempts = single(() =>
 )
 
 /**
- * Why a taker may have the claim. `owner-dead` was proven by the taker on the owner's host; the other two are checked
- * again by the update itself.
+ * Why a taker may have the claim. `owner-dead` was proven by the taker on the owner's host; the others are checked again
+ * by the update itself.
  */
 export type TakeoverGround = 'owner-dead' | 'lease-over' | 'unstarted' | 'released'
 

@@ -9,7 +9,8 @@ import type { WorkspaceRequest } from '../workspace/workspace.ts'
 
 /**
  * One execution on a thread, from its request to one terminal state. `running → queued` only when it is proven that
- * the attempt never started its command; `queued` and `parked` runs that are cancelled end at once.
+ * the attempt never started its command, or that the client which it started found its session gone and did nothing;
+ * `queued` and `parked` runs that are cancelled end at once.
  */
 export const RUN_MOVES = {
   queued: ['running', 'cancelled', 'failed'],

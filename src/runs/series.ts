@@ -15,7 +15,7 @@ const bucketRow = row({
 export type Bucket = Decoded<typeof bucketRow>
 
 /** Runs that ended in [from, to), by slots of `bucketMs`: slots in which none did are left out. A range of an index. */
-export const endedRuns = single((from: number, to: number, bucketMs: number) =>
+export const endedInSlots = single((from: number, to: number, bucketMs: number) =>
   all(
     bucketRow,
     sql`select ended_at / cast(${bucketMs} as bigint) as slot,

@@ -4,7 +4,7 @@ import { viewAction } from '../actions/view.ts'
 import type { ThreadId } from '../base/ids.ts'
 import { lastEventSeq } from '../events/event.ts'
 import type { Transition } from '../store/transition.ts'
-import { latestEntries } from '../threads/conversation.ts'
+import { entriesBefore } from '../threads/conversation.ts'
 import type { Entry } from '../threads/conversation.ts'
 import { latestMessages } from '../threads/message.ts'
 import type { Message } from '../threads/message.ts'
@@ -29,7 +29,7 @@ export interface WholeThread {
 export function* readWholeThread(id: ThreadId, limit: number): Transition<WholeThread | undefined> {
   const thread = yield* findThread.single(id)
   if (thread === undefined) return undefined
-  const entries = yield* latestEntries.single(id, thread.generation, limit)
+  const entries = yield* entriesBefore.single(id, thread.generation, undefined, limit)
   return {
     thread,
     entries,

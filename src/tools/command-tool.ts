@@ -9,6 +9,7 @@ import { describeEnd } from '../processes/command.ts'
 import { writeInputFile } from '../processes/input-file.ts'
 import type { Outcome } from '../processes/supervised.ts'
 import { outcomeOfEnd, resultOf } from './command-outcome.ts'
+import { identityOf } from './identity.ts'
 import { TOOL_LIMITS } from './limits.ts'
 import { validateInput } from './schema.ts'
 import {
@@ -54,7 +55,7 @@ export function commandTool(name: string, definition: CommandToolDefinition, pla
     idempotent,
     // Another command, probe or identity is another tool, to whoever approved this one.
     definition: { ...definition, folder: place.cwd },
-    identity: (input) => pick(input, definition.identity),
+    identity: (input) => identityOf(input, definition.identity),
     validate: (input) => validateInput(inputSchema, input),
     perform: (input, context) => perform(machine, input, context),
     recover: (context) => recover(machine, context),
@@ -67,12 +68,6 @@ export function commandTool(name: string, definition: CommandToolDefinition, pla
 interface Machine {
   readonly definition: CommandToolDefinition
   readonly place: CommandPlace
-}
-
-/** An argument that is left out is the same as in another call that leaves it out, not as one that says null. */
-function pick(input: unknown, names: readonly string[] | undefined): unknown {
-  if (names === undefined || typeof input !== 'object' || input === null) return input
-  return Object.fromEntries(Object.entries(input).filter(([key]) => names.includes(key)))
 }
 
 const inputFile = (folder: string) => join(folder, 'input.json')

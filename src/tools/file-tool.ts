@@ -52,12 +52,6 @@ async function performSafely(work: () => Promise<unknown>, signal: AbortSignal):
   }
 }
 
-/** The longest start of the text that fits, in whole characters. */
-export function cut(text: string, bytes: number): string {
-  const encoded = Buffer.from(text)
-  return encoded.length <= bytes ? text : encoded.toString('utf8', 0, bytes).replace(/\uFFFD+$/, '')
-}
-
 export function readText(folder: OpenFolder, name: string): Promise<{ text: string; totalBytes: number }> {
   return openFileIn(folder, name, async (file) => {
     const { size } = await file.stat()

@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { describeError } from '../base/errors.ts'
 import { writeFileAtomic } from '../base/files.ts'
+import { beginningOf } from '../base/text.ts'
 import type { Tool } from '../loop/ports.ts'
 import { inParent, Refusal, statIn } from './confined.ts'
 import type { OpenFolder } from './confined.ts'
-import { cut, fileTool, PATH, readText, Unsure } from './file-tool.ts'
+import { fileTool, PATH, readText, Unsure } from './file-tool.ts'
 import { listTool, searchTool } from './files-look.ts'
 import { TOOL_LIMITS } from './limits.ts'
 
@@ -42,7 +43,7 @@ const readTool = (roots: readonly string[]) =>
         const { text, totalBytes } = await readText(folder, name)
         const lines = text.split('\n')
         const wanted = lines.slice(from - 1, count === undefined ? undefined : from - 1 + count).join('\n')
-        const kept = cut(wanted, TOOL_LIMITS.readBytes)
+        const kept = beginningOf(wanted, TOOL_LIMITS.readBytes)
         return { text: kept, totalBytes, totalLines: lines.length, ...(kept === wanted ? {} : { truncated: true }) }
       }),
   })

@@ -63,17 +63,23 @@ export async function runCommand(
   const { mark, argv, timeoutMs } = start
   const cwd = resolve(place.cwd, start.cwd ?? '.')
   const grace = place.graceMs === undefined ? {} : { graceMs: place.graceMs }
-  const spec: CommandSpec = { argv, cwd, mark, timeoutMs, env: commandEnvironment(place.env, context), ...grace }
+  const env = commandEnvironment(place.env, context)
+  const spec: CommandSpec = { argv, cwd, mark, fence: context.fence, timeoutMs, env, ...grace }
   const cache = place.codeCache === undefined ? {} : { codeCache: place.codeCache }
   const command = await startCommand(start.folder, spec, { stdin: start.stdin ?? 'none', ...cache }).catch(
     describeError,
   )
-  return typeof command === 'string' ? couldNotStart(start, command, signal) : untilEnded(command, signal)
+  return typeof command === 'string' ? couldNotStart(start, context, command, signal) : untilEnded(command, signal)
 }
 
 /** Starting failed on our side. The fence makes sure that it stays so, and finds out if it did start after all. */
-async function couldNotStart({ folder, mark }: Start, why: string, signal: AbortSignal): Promise<Outcome> {
-  const remains = await takeOver(folder, 'its own tool', { mark })
+async function couldNotStart(
+  { folder, mark }: Start,
+  { fence }: ToolContext,
+  why: string,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const remains = await takeOver(folder, 'its own tool', { mark, fence })
   if (remains.kind === 'alive') return untilEnded(remains.command, signal)
   if (remains.kind !== 'never-started') return remains
   return cannotStart(why)
@@ -86,7 +92,7 @@ export function cannotStart(cause: unknown): never {
 
 /** What became of a command whose worker died; waits for what still runs, and stops it when the signal says so. */
 export async function recoverCommand(context: ToolContext, folder: string, mark: string): Promise<Outcome> {
-  const remains = await takeOver(folder, context.key, { mark })
+  const remains = await takeOver(folder, context.key, { mark, fence: context.fence })
   return remains.kind === 'alive' ? untilEnded(remains.command, context.signal) : remains
 }
 

@@ -9,7 +9,7 @@ import type { ModelPorts } from '../model/call-model.ts'
 import { isTooLong } from '../model/model-error.ts'
 import { priceOf } from '../model/prices.ts'
 import { openModel } from '../model/providers.ts'
-import { NO_USAGE } from '../model/usage.ts'
+import { NO_USAGE } from '../loop/usage.ts'
 import { withNames } from '../secrets/redact.ts'
 
 interface Named {

@@ -50,8 +50,9 @@ export async function executeCommandAgent(executor: Executor, claim: Claim, agen
   }
   const client = agent.client === undefined ? {} : await clientTurn(executor, claim, agent, agent.client)
   const request = { ...requestFor(agent, prompt, settings), ...client }
-  const run = await untilStored(executor, () => store.apply(takeForCommand, refOf(claim), shown, request))
-  if (run !== undefined) await executeClaim(executor, { ...claim, run })
+  const turn = await untilStored(executor, () => store.apply(takeForCommand, refOf(claim), shown, request))
+  if (turn.kind === 'changed') return executeCommandAgent(executor, claim, agent)
+  if (turn.kind === 'taken') await executeClaim(executor, { ...claim, run: turn.run })
 }
 
 /** In the session that the thread has with it, if there is one. */

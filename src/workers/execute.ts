@@ -48,6 +48,8 @@ export interface Executor {
   readonly variables?: Readonly<Record<string, string>>
   /** The command is under way: from now on it can be told to stop. */
   readonly onCommand: (attempt: AttemptId, command: Stoppable) => void
+  /** False while the worker's lease is about to end and cannot be renewed: what begins now would have to be stopped at once. */
+  readonly mayStart?: () => boolean
   readonly warn: (message: string) => void
   readonly live?: (event: LiveEvent) => void
   /** Where runs get the workspace that they ask for. */
@@ -78,6 +80,8 @@ export async function executeClaim(executor: Executor, claimed: Claim): Promise<
   const starting = await untilStored(executor, () => executor.store.apply(recordStarting, ref))
   if (starting === 'superseded') return
   if (starting === 'cancel-requested') return void (await finishClaim(executor, claim, { state: 'cancelled' }))
+  // The taker, who may be this worker, proves by the folder that nothing was started, and it begins anew.
+  if (executor.mayStart?.() === false) throw new Error('its worker could not renew its lease')
   const outcome = await start(executor, place, folder)
   await settle(executor, claim, folder, outcome)
 }
@@ -120,12 +124,12 @@ const NOTHING = { head: '', tail: '', totalBytes: 0, spilledBytes: 0, truncated:
  * gone although the intent was recorded was removed, so nobody can say whether the command ran.
  */
 async function remainsOf(executor: Executor, claim: Claim, folder: string): Promise<Remains> {
-  const { mark, workerId, startingAt } = claim.attempt
+  const { mark, workerId, startingAt, fence } = claim.attempt
   if (startingAt !== null && !existsSync(folder)) {
     await untilStored(executor, () => sweepByMark(mark))
     return { kind: 'cut-off', output: { stdout: NOTHING, stderr: NOTHING } }
   }
-  return untilStored(executor, () => takeOver(folder, workerId, { mark }))
+  return untilStored(executor, () => takeOver(folder, workerId, { mark, fence }))
 }
 
 async function start(executor: Executor, { claim, cwd }: Place, folder: string): Promise<CommandOutcome> {
@@ -142,13 +146,16 @@ async function start(executor: Executor, { claim, cwd }: Place, folder: string):
     cwd: cwd ?? request.cwd,
     env,
     mark: claim.attempt.mark,
+    fence: claim.attempt.fence,
     timeoutMs: request.timeoutMs ?? null,
     graceMs: executor.graceMs,
     lostGraceMs: Math.min(executor.graceMs, executor.leaseMs * LIMITS.lostGraceShare),
   }
   const begin = async () => {
     const stdin = request.input === undefined ? {} : { stdin: { file: await writeInput(folder, request.input) } }
-    return startCommand(folder, spec, { codeCache: homePaths(executor.home).codeCache, ...foreground, ...stdin })
+    const onTrouble = (sentence: string) => executor.warn(`run ${claim.run.id}: ${sentence}`)
+    const codeCache = homePaths(executor.home).codeCache
+    return startCommand(folder, spec, { codeCache, onTrouble, ...foreground, ...stdin })
   }
   let failure: unknown
   const command = await begin().catch((error: unknown) => void (failure = error))

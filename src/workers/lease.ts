@@ -53,6 +53,11 @@ export class Lease {
     this.#cancel?.()
   }
 
+  /** Its end is near, and nobody could be asked: nothing may run on under it, and nothing may begin. */
+  get isFenced(): boolean {
+    return this.#fenced
+  }
+
   async renew(): Promise<void> {
     const { store, clock, workerId, leaseMs, held, onLost, onRenewed, warn } = this.#options
     const asked = (this.#triedAt = clock.monotonicMs())

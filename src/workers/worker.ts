@@ -366,6 +366,8 @@ export class Worker {
     const onCommand = (attempt: AttemptId, command: Stoppable) => {
       const held = this.#held.get(attempt)
       if (held !== undefined) held.command = command
+      // It was being started when everything was told to stop.
+      if (this.#isFenced) command.stop('lease-lost')
       void this.#noticeCancels()
     }
     return {
@@ -376,6 +378,7 @@ export class Worker {
       leaseMs,
       warn,
       onCommand,
+      mayStart: () => !this.#isFenced,
       workspaces: this.#workspaces,
       variables: harmlessVariables(workspaces?.env ?? {}),
       ...(foreground === undefined ? {} : { foreground }),
@@ -435,8 +438,13 @@ export class Worker {
    * On PostgreSQL another machine may take over once the lease is over. On SQLite nobody can without the lock that this
    * worker could not get, and whoever does adopts the commands: stopping them would protect nothing.
    */
+  get #isFenced(): boolean {
+    return this.#options.store.engine !== 'sqlite' && this.#lease.isFenced
+  }
+
+  /** What another worker on this host has adopted meanwhile is not stopped by this: it has a higher fence (`processes/supervised.ts`). */
   #stopAll(): void {
-    if (this.#options.store.engine === 'sqlite') return
+    if (!this.#isFenced) return
     if (this.#held.size > 0) this.#options.warn('the lease could not be renewed in time; stopping its commands')
     for (const { command } of this.#held.values()) command?.stop('lease-lost')
     for (const attempt of this.#calls.held()) this.#calls.halt(attempt, 'lease-lost')

@@ -90,7 +90,7 @@ async function leftBehind(
   brake: Brake,
 ): Promise<CommandOutcome | undefined> {
   if (!existsSync(folder)) return undefined
-  const remains = await takeOver(folder, workerId, { mark })
+  const remains = await takeOver(folder, workerId, { mark, ...fenceOf(brake) })
   if (remains.kind !== 'alive') return remains
   brake.holds(remains.command)
   return remains.command.ended
@@ -110,7 +110,7 @@ async function start(
   await putCaptured(git, repo, workspace, place.folder)
   await ensureFolder(place.command)
   await ports.point?.('workspace/checking')
-  const command = await startCommand(place.command, await specOf(ports, workspace, place, mark), {
+  const command = await startCommand(place.command, await specOf(ports, workspace, place, mark, brake), {
     codeCache: ports.codeCache,
   })
   brake.holds(command)
@@ -128,7 +128,13 @@ async function putCaptured(git: Git, repo: Repository, { validator }: Workspace,
 }
 
 /** It writes in its checkout and in a temporary folder of its own; nowhere else, where the kernel allows to say so. */
-async function specOf(ports: WorkspacePorts, workspace: Workspace, place: ReturnType<typeof placeOf>, mark: string) {
+async function specOf(
+  ports: WorkspacePorts,
+  workspace: Workspace,
+  place: ReturnType<typeof placeOf>,
+  mark: string,
+  brake: Brake,
+) {
   const { validator, request, prefix } = workspace
   const { folder, temporary } = place
   const argv: readonly [string, ...string[]] =
@@ -142,6 +148,7 @@ async function specOf(ports: WorkspacePorts, workspace: Workspace, place: Return
     cwd,
     env: { ...harmlessVariables(ports.git.env), TMPDIR: temporary },
     mark,
+    ...fenceOf(brake),
     timeoutMs: request.checkTimeoutMs ?? LIMITS.checkMs,
     graceMs: ports.graceMs,
     output: { headBytes: LIMITS.checkOutputBytes, tailBytes: LIMITS.checkOutputBytes, spillBytes: 0 },
@@ -173,14 +180,22 @@ export async function forgetCheck({ git }: WorkspacePorts, workspace: Workspace)
 }
 
 /** Ends every check of this workspace, whoever began it: nobody waits for it any more, and its processes must be dead before that is said. */
-export async function endChecks({ git, workerId }: WorkspacePorts, workspace: Workspace): Promise<void> {
-  for (const mark of await checksOf(workspace)) {
-    const { command } = checkPlace(workspace, mark)
-    if (existsSync(command)) {
-      const remains = await takeOver(command, workerId, { mark })
-      if (remains.kind === 'alive') remains.command.stop('cancelled')
-      if (remains.kind === 'alive') await remains.command.ended
-    }
-    await removeCheck(git, workspace, mark)
-  }
+export async function endChecks(ports: WorkspacePorts, workspace: Workspace): Promise<void> {
+  for (const mark of await checksOf(workspace)) await endCheck(ports, workspace, mark)
 }
+
+export async function endCheck({ git, workerId }: WorkspacePorts, workspace: Workspace, mark: string): Promise<void> {
+  const { command } = checkPlace(workspace, mark)
+  if (existsSync(command)) {
+    const remains = await takeOver(command, workerId, { mark })
+    if (remains.kind === 'alive') remains.command.stop('cancelled')
+    if (remains.kind === 'alive') await remains.command.ended
+  }
+  await removeCheck(git, workspace, mark)
+}
+
+/** Whether there is something on disk to go on with: what runs, has ended, or was begun and never will. */
+export const hasBegun = (workspace: Workspace): boolean =>
+  workspace.checkMark !== null && existsSync(checkPlace(workspace, workspace.checkMark).command)
+
+const fenceOf = ({ fence }: Brake) => (fence === undefined ? {} : { fence })

@@ -21,7 +21,7 @@ import { findWorkspace } from '../workspace/workspace.ts'
 import type { CheckResult, Workspace } from '../workspace/workspace.ts'
 import { refOf, untilStored } from './execute.ts'
 import type { Executor } from './execute.ts'
-import { endChecks, forgetCheck, runCheck } from './workspace-check.ts'
+import { endCheck, endChecks, forgetCheck, hasBegun, runCheck } from './workspace-check.ts'
 import { holdsRun, nameWork } from './workspace-name.ts'
 import { Brake, apartOf, messageOf, repositoryOf, treePlace, waitForChange } from './workspace-ports.ts'
 import type { WorkspacePorts } from './workspace-ports.ts'
@@ -58,7 +58,7 @@ export async function concludeWork(
   claim: Claim,
   outcome: Outcome,
 ): Promise<Outcome | undefined> {
-  const brake = new Brake()
+  const brake = new Brake(claim.run.fence)
   executor.onCommand(claim.attempt.id, brake)
   try {
     const found = await untilStored(executor, () => ports.store.read(findWorkspace, claim.run.id))
@@ -197,7 +197,10 @@ async function candidateOf({ git, repo }: Concluding, workspace: Workspace): Pro
   return { tip, checkedOn: tip, sha: work, conflicts: onTop.paths }
 }
 
-/** A try that somebody else began is gone on with, if it is about the same commit; otherwise what is left of it is ended first. */
+/**
+ * A try that somebody else began is gone on with, if it is about the same commit and its command has a folder: a worker that was paused
+ * before that may still be writing the tree. Otherwise what is left of it is ended first.
+ */
 async function intendCheck(
   concluding: Concluding,
   workspace: Workspace,
@@ -206,8 +209,9 @@ async function intendCheck(
 ): Promise<Workspace> {
   const { executor, ports, ref } = concluding
   const same = workspace.sha === found.sha && workspace.checkedOn === found.checkedOn
-  if (mayGoOn && workspace.checkMark !== null && same) return workspace
-  if (workspace.checkMark !== null) await endChecks(ports, workspace)
+  if (mayGoOn && workspace.checkMark !== null && same && hasBegun(workspace)) return workspace
+  // That one alone: who comes back late would end the check of whoever took over.
+  if (workspace.checkMark !== null) await endCheck(ports, workspace, workspace.checkMark)
   const { checkedOn, sha, conflicts } = found
   const candidate = { checkedOn, sha, conflicts, mark: ports.random.hex(16) }
   return went(await untilStored(executor, () => ports.store.apply(beginCheck, ref, candidate)))

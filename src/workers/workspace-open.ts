@@ -14,7 +14,7 @@ import { findWorkspace } from '../workspace/workspace.ts'
 import type { CapturedCheck, Workspace, WorkspaceRequest } from '../workspace/workspace.ts'
 import { refOf, untilStored } from './execute.ts'
 import type { Executor } from './execute.ts'
-import { endChecks } from './workspace-check.ts'
+import { endCheck } from './workspace-check.ts'
 import { holdsRun, nameWork } from './workspace-name.ts'
 import { Brake, extrasOf, messageOf, repositoryOf, treePlace } from './workspace-ports.ts'
 import type { WorkspacePorts } from './workspace-ports.ts'
@@ -159,7 +159,7 @@ async function makeFirst(opener: Opener, workspace: Workspace): Promise<Progress
 async function takeUp(opener: Opener, known: Workspace): Promise<Progress> {
   const { ports, executor, claim } = opener
   // Of what it was when it was taken for done.
-  await endChecks(ports, known)
+  if (known.checkMark !== null) await endCheck(ports, known, known.checkMark)
   const active = await untilStored(executor, () => ports.store.apply(resumeWorkspace, refOf(claim)))
   if (active.kind !== 'done') return active
   const { workspace } = active

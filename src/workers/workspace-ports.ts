@@ -59,9 +59,15 @@ export interface WorkspacePorts {
 
 /** Tells whatever is under way in a workspace to stop: a git command, a wait for the lock, the check. */
 export class Brake {
+  /** Of the claim that it belongs to, if there is one. */
+  readonly fence: number | undefined
   readonly #controller = new AbortController()
   #command: Pick<Supervised, 'stop'> | undefined
   why: Exclude<StopReason, 'timeout'> | undefined
+
+  constructor(fence?: number) {
+    this.fence = fence
+  }
 
   get signal(): AbortSignal {
     return this.#controller.signal

@@ -58,13 +58,13 @@ export async function availableModes(): Promise<ContainmentKind[]> {
 /** Looks, without any of our own code, for living processes whose arguments or environment hold the text. */
 export function processesWith(text: string): number[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
-  return (
-    pids
-      .filter((pid) => isAlive(pid) && ['cmdline', 'environ'].some((file) => slurp(pid, file).includes(text)))
-      // It has said the end and is on its way out; it is none of the command's.
-      .filter((pid) => !slurp(pid, 'cmdline').includes('supervisor-main'))
-      .map(Number)
-  )
+  const isMeant = (pid: string) => {
+    const line = slurp(pid, 'cmdline')
+    // It has said the end and is on its way out; it is none of the command's. Its line comes first: who ends has none, and no environment.
+    if (line.includes('supervisor-main')) return false
+    return line.includes(text) || slurp(pid, 'environ').includes(text)
+  }
+  return pids.filter((pid) => isAlive(pid) && isMeant(pid)).map(Number)
 }
 
 const isAlive = (pid: string) => !/^State:\s+[ZX]/m.test(slurp(pid, 'status'))

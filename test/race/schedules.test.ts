@@ -1,5 +1,3 @@
-import { join } from 'node:path'
-
 import { describe, expect, test } from 'vitest'
 
 import { newMessageId, newRunId, newScheduleId, systemRandomness as random } from '../../src/base/ids.ts'
@@ -21,6 +19,7 @@ import { FakeClock } from '../../src/testing/fake-clock.ts'
 import { buryUntaken } from '../../src/threads/dead-letter.ts'
 import { removeThread, reopenThread, stopThread } from '../../src/threads/remove.ts'
 import { AGENT, START, ScheduleWorld, newIds } from '../schedule/support.ts'
+import { builtFixture } from '../support/built-fixture.ts'
 import { engines } from '../support/engines.ts'
 import { startProcess } from '../support/holdfast.ts'
 import { assertInvariants, violations } from '../support/invariants.ts'
@@ -29,7 +28,7 @@ import { printedChance } from '../support/seed.ts'
 import type { Chance } from '../support/seed.ts'
 import { twoProcesses } from '../support/two-processes.ts'
 
-const FIRE_ALL = join(import.meta.dirname, 'fixtures/fire-all.ts')
+const FIRE_ALL = builtFixture(new URL('fixtures/fire-all.ts', import.meta.url))
 const isDeep = process.env['HOLDFAST_DEEP'] === '1'
 const OCCURRENCES = isDeep ? 10_000 : 400
 const ROUNDS = isDeep ? 500 : 16

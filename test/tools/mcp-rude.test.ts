@@ -186,6 +186,8 @@ test('a server ends with a worker that is killed, and with its supervisor too on
   worker.kill('SIGKILL')
   await until(() => server().length === 0, 15_000, 'the server of a killed worker has ended')
 
+  // It has looked before: that says nothing about who dies later.
+  await world.servers.endLeftovers()
   const second = await start()
   for (const pid of processesWith('supervisor-main').filter((each) => processesWith(world.folder).includes(each))) {
     process.kill(pid, 'SIGKILL')

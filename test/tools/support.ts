@@ -28,6 +28,7 @@ export function newContext(more: Partial<ToolContext> = {}): TryOf {
     runId: 'run_1' as RunId,
     folder: freshFolder(),
     mark: newMark(),
+    fence: 1,
     deadline: Date.now() + 3_600_000,
     ...more,
     controller,

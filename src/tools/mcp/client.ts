@@ -2,6 +2,7 @@ import type { Client } from '@modelcontextprotocol/client'
 import type { Clock } from '../../base/clock.ts'
 import { formatDuration } from '../../base/duration.ts'
 import type { Randomness } from '../../base/ids.ts'
+import { ownVersion } from '../../base/version.ts'
 import type { CommandPlace } from '../supervised-command.ts'
 import type { Ending } from './connection.ts'
 import { MCP_LIMITS } from './limits.ts'
@@ -26,7 +27,7 @@ export async function newClient(legacy: boolean): Promise<Client> {
   const { Client: McpClient } = await import('@modelcontextprotocol/client')
   // No capabilities: a server that wants to ask something back is told that nobody answers.
   return new McpClient(
-    { name: 'holdfast', version: '0.1.0' },
+    { name: 'holdfast', version: ownVersion() },
     {
       capabilities: {},
       inputRequired: { autoFulfill: false },

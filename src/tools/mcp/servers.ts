@@ -16,6 +16,7 @@ export type McpServersOptions = Omit<PoolOptions, 'where'> & {
 export class McpServers {
   readonly #options: McpServersOptions
   readonly #pools = new Map<string, ServerPool>()
+  /** The last look for what others left; one after the other, so that two do not meet in a folder. */
   #swept: Promise<void> | undefined
 
   constructor(options: McpServersOptions) {
@@ -43,7 +44,7 @@ export class McpServers {
     signal: AbortSignal,
     work: (connection: Connection) => Promise<T>,
   ): Promise<T> {
-    await this.endLeftovers()
+    await (this.#swept ?? this.endLeftovers())
     return this.#pool(server).use(user, signal, work)
   }
 
@@ -51,10 +52,14 @@ export class McpServers {
     this.#pool(server).succeeded()
   }
 
-  /** Once for each process: what others left when they and their supervisors were killed. */
+  /**
+   * Ends what others left when they and their supervisors were killed. Before the first use, and whenever a call is recovered: its
+   * worker may have died since, and its server would go on with it.
+   */
   endLeftovers(): Promise<void> {
     const { folder, warn } = this.#options
-    this.#swept ??= endLeftovers(folder).then(
+    const look = () => endLeftovers(folder)
+    this.#swept = (this.#swept === undefined ? look() : this.#swept.then(look)).then(
       (count) => (count === 0 ? undefined : warn(`ended ${count} MCP servers that a killed process had left behind`)),
       (error: unknown) => warn(`what MCP servers left behind could not be looked at: ${describeError(error)}`),
     )

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import type { Client } from '@modelcontextprotocol/client'
 import { sleep } from '../../base/clock.ts'
+import { plainVariables } from '../../base/variables.ts'
 import { removeRemains } from '../../processes/attempt-folder.ts'
 import { describeEnd } from '../../processes/command.ts'
 import type { CommandSpec, OutputText } from '../../processes/command.ts'
@@ -14,7 +15,7 @@ import type { StdioServer } from './definition.ts'
 import { newServerFolder } from './leftovers.ts'
 import { MCP_LIMITS } from './limits.ts'
 import { StdioTransport } from './stdio-transport.ts'
-import { harmlessVariables, withVariables } from './variables.ts'
+import { withVariables } from './variables.ts'
 
 /** It ended by itself before it was greeted. */
 export class ServerEnded extends Error {}
@@ -25,7 +26,7 @@ export class ServerEnded extends Error {}
  */
 export async function openStdio(server: StdioServer, opening: Opening): Promise<Connection> {
   const { place, clock } = opening
-  const env = { ...harmlessVariables(place.env), ...withVariables(`${opening.where}.env`, server.env, place.env) }
+  const env = { ...plainVariables(place.env), ...withVariables(`${opening.where}.env`, server.env, place.env) }
   const { folder, mark } = await newServerFolder(opening)
   const transport = new StdioTransport()
   const cwd = resolve(place.cwd, server.cwd ?? '.')

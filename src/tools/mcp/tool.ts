@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { describeError } from '../../base/errors.ts'
 import { createFileOnce, errorCode } from '../../base/files.ts'
 import type { JsonSchema, Tool, ToolContext, ToolOutcome } from '../../loop/ports.ts'
+import { identityOf } from '../identity.ts'
 import { schemaProblem, validateInput } from '../schema.ts'
 import { reasonOf, timeLeft } from '../supervised-command.ts'
 import type { Connection, ServerTool } from './connection.ts'
@@ -36,7 +37,7 @@ export function mcpTool(accepted: AcceptedTool, servers: McpServers): Tool {
     definition: servers.whichOne(server),
     timeoutMs: rules.timeoutMs,
     idempotent,
-    identity: (input) => pick(input, rules.identity[definition.name]),
+    identity: (input) => identityOf(input, rules.identity[definition.name]),
     validate: (input) => validateInput(knownSchema(definition.inputSchema), input),
     perform: (input, context) => perform(machine, input, context),
     recover: (context) => recover(machine, context),
@@ -61,11 +62,6 @@ export function effectOf(
 /** A schema that our validator cannot use is left to the server, which validates anyway. */
 const knownSchema = (schema: JsonSchema): JsonSchema =>
   schemaProblem(schema) === undefined ? schema : { type: 'object' }
-
-function pick(input: unknown, names: readonly string[] | undefined): unknown {
-  if (names === undefined || typeof input !== 'object' || input === null) return input
-  return Object.fromEntries(Object.entries(input).filter(([key]) => names.includes(key)))
-}
 
 interface Machine {
   readonly accepted: AcceptedTool
