@@ -318,7 +318,16 @@ function clientProcess(client, env) {
 function clientAbove(client) {
   const above = [statOf(process.ppid)]
   while (above.length < MOST_LEVELS && above.at(-1).parent > 1) above.push(statOf(above.at(-1).parent))
-  return above.find(({ name }) => name.startsWith(client)) ?? above.find(({ name }) => !SHELLS.test(name)) ?? above[0]
+  const programs = above.filter(({ name }) => !SHELLS.test(name))
+  const named = programs.find(({ name }) => name.startsWith(client))
+  return named ?? programs.find(({ pid }) => scriptOf(pid).startsWith(client)) ?? programs[0] ?? above[0]
+}
+
+/** Gemini CLI is a script, and its process has the name of Node. A program around our hook has ours among its later words. */
+function scriptOf(pid) {
+  const words = fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+  const [script = ''] = words.slice(1).filter((word) => !word.startsWith('-'))
+  return path.basename(script)
 }
 
 function statOf(pid) {

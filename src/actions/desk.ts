@@ -1,3 +1,4 @@
+import { iso } from '../base/clock.ts'
 import { hiddenValues } from '../base/visible.ts'
 import type { RunId } from '../base/ids.ts'
 import { DECISION } from '../runs/park.ts'
@@ -140,8 +141,6 @@ const doubtsOfRun = single((runId: RunId) =>
       order by entry_seq, ordinal`,
   ),
 )
-
-const iso = (instant: number) => new Date(instant).toISOString()
 
 /** The public JSON form of a request for a decision. `shown` are the exact bytes that it covers. */
 export function viewAsked({ approval, action, run, said }: AskedMatter) {

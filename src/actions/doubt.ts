@@ -37,6 +37,8 @@ export type Resolved =
   | { readonly kind: 'not-in-doubt'; readonly action: Action }
   /** Its run has ended: nobody is there to do it again. */
   | { readonly kind: 'run-ended'; readonly action: Action }
+  /** A command-line agent made the call, while we watched: it is not ours to make. */
+  | { readonly kind: 'observed'; readonly client: string }
   /** Nobody on that machine had begun it; these had. */
   | { readonly kind: 'other-hosts'; readonly hosts: readonly string[] }
   | { readonly kind: 'unknown' }
@@ -48,6 +50,8 @@ export function* resolveDoubt(id: Action['id'], resolution: Resolution): Transit
   if (action.state !== 'in_doubt') return { kind: 'not-in-doubt', action }
   yield* holdRun(action.runId)
   const run = yield* findRun.single(action.runId)
+  if (resolution.kind === 'run-again' && run?.request.kind === 'observed')
+    return { kind: 'observed', client: run.request.client }
   if (resolution.kind === 'run-again' && (run === undefined || isTerminal(run.state)))
     return { kind: 'run-ended', action }
   const deadHost = resolution.kind === 'run-again' ? resolution.deadHost : undefined

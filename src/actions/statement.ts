@@ -1,3 +1,4 @@
+import { iso } from '../base/clock.ts'
 import type { RunId } from '../base/ids.ts'
 import { familyOf } from '../runs/children.ts'
 import { findRun, isTerminal } from '../runs/run.ts'
@@ -65,7 +66,6 @@ function* childStatement(id: RunId): Transition<ChildStatement> {
 const isFinal = ({ run, effects }: Statement): boolean =>
   isTerminal(run.state) && effects.every(({ action }) => action.state === 'done')
 
-const iso = (instant: number) => new Date(instant).toISOString()
 const at = <K extends string>(key: K, instant: number | null) =>
   (instant === null ? {} : { [key]: iso(instant) }) as { readonly [P in K]?: string }
 

@@ -58,6 +58,12 @@ export function resolved(id: string, verdict: Resolved): Action {
     throw new HoldfastError('doubts/run-ended', `the run of ${id} has ended: nobody is there to do it again`, {
       remedy: 'say that it happened, that it did not happen, or give it up, for the record',
     })
+  if (verdict.kind === 'observed')
+    throw new HoldfastError(
+      'doubts/observed',
+      `${id} was a call that ${verdict.client} made itself, while Holdfast watched: it cannot be done again from here`,
+      { remedy: `say that it happened or that it did not, for the record; and ask ${verdict.client} to do it again` },
+    )
   if (verdict.kind === 'other-hosts')
     throw new HoldfastError('doubts/other-hosts', `nobody on that machine had begun ${id}; nothing was changed`, {
       remedy: verdict.hosts.length === 0 ? 'leave the machine out' : `it was begun on ${verdict.hosts.join(', ')}`,

@@ -1,6 +1,5 @@
+import { iso } from '../base/clock.ts'
 import type { Action } from './action.ts'
-
-const iso = (instant: number) => new Date(instant).toISOString()
 
 /** The public JSON form of an action. */
 export function viewAction(action: Action) {

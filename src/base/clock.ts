@@ -1,6 +1,9 @@
 /** Instants are whole milliseconds since 1970; durations are milliseconds. */
 export type Instant = number & { readonly __instant?: never }
 
+/** As instants are shown and sent: ISO 8601, in UTC. */
+export const iso = (instant: Instant): string => new Date(instant).toISOString()
+
 /** Time comes in through this port; only `systemClock` touches the real one. */
 export interface Clock {
   /** Wall-clock time: for what is shown and stored. */

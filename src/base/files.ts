@@ -184,6 +184,11 @@ const NOT_WRITABLE: Trouble = {
   says: 'it may not be written',
   remedy: 'check who owns the folder, its permissions and whether the disk is mounted read-only',
 }
+const NO_FOLDER: Trouble = {
+  code: 'files/not-a-folder',
+  says: 'a file is in the way, where there should be a folder',
+  remedy: 'name another place, or move that file away',
+}
 const TOO_MANY: Trouble = {
   code: 'files/too-many-open',
   says: 'too many files are open',
@@ -203,6 +208,7 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
   EACCES: NOT_WRITABLE,
   EPERM: NOT_WRITABLE,
   EROFS: NOT_WRITABLE,
+  ENOTDIR: NO_FOLDER,
   EMFILE: TOO_MANY,
   ENFILE: TOO_MANY,
 }

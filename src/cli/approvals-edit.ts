@@ -1,6 +1,6 @@
-import { HoldfastError } from '../base/errors.ts'
 import type { Operator } from './context.ts'
 import { EXIT } from './exit-code.ts'
+import { jsonOption } from './json-option.ts'
 import { refuseInsideRun } from './person.ts'
 import { describeAsked } from './show-matter.ts'
 
@@ -18,20 +18,11 @@ export async function editCall(operator: Operator, given: string, flags: EditFla
   const { digest = asked.digest, note } = flags
   const edited = await api.call('approvals.edit', {
     approval: asked.id,
-    input: parsed(flags.input),
+    input: jsonOption('--input', flags.input, '{"path": "notes.txt"}'),
     digest,
     ...(note === undefined ? {} : { note }),
   })
   output.result(edited, () => describeAsked(edited))
   output.note(`${edited.replaces} is replaced; nothing is done before \`holdfast approvals approve ${edited.id}\``)
   return EXIT.done
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (cause) {
-    const remedy = `as in --input '{"path": "notes.txt"}'`
-    throw new HoldfastError('usage/input', '--input is not JSON', { remedy, cause })
-  }
 }

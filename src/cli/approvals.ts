@@ -10,7 +10,7 @@ import type { Operator } from './context.ts'
 import { EXIT } from './exit-code.ts'
 import type { SetExit } from './main.ts'
 import { ago, table, visible } from './output.ts'
-import { askLine, hasTerminal, noteIfNobodyWorks, refuseInsideRun } from './person.ts'
+import { askLine, hasTerminal, isConfirmed, noteIfNobodyWorks, refuseInsideRun } from './person.ts'
 import { describeAsked } from './show-matter.ts'
 import type { ApprovalView } from './views.ts'
 
@@ -131,7 +131,7 @@ async function always(operator: Operator, given: string, flags: DecisionFlags): 
   const sentence = ruleOf(approval)
   if (flags.yes !== true && sentence !== undefined) {
     output.note(`this makes a rule: ${visible(sentence)}`)
-    if (!(await isConfirmed())) {
+    if (!(await isConfirmed('make it?'))) {
       throw new HoldfastError('approvals/not-confirmed', `no rule was made: ${sentence}`, {
         remedy: '--yes makes it; nothing was decided so far',
       })
@@ -145,8 +145,6 @@ async function always(operator: Operator, given: string, flags: DecisionFlags): 
 /** What saying "always" would allow; of what cannot be, or is decided, the answer says why. */
 const ruleOf = ({ always: would }: ApprovalView): string | undefined =>
   would !== undefined && 'rule' in would ? would.rule : undefined
-
-const isConfirmed = async () => hasTerminal() && ['y', 'yes'].includes((await askLine('make it? [y/N] ')) ?? '')
 
 /** Without a verb: one by one where somebody sits at a terminal, a list elsewhere. */
 async function desk(operator: Operator): Promise<number> {

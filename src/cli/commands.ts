@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { SetExit } from './main.ts'
 
 /** The whole command line, with the command that these words call filled in. */
-type ProgramFor = (words: readonly string[]) => Promise<Command>
+export type ProgramFor = (words: readonly string[]) => Promise<Command>
 
 /** Gives a command its options, its subcommands and what it does. */
 type Fill = (own: Command, setExit: SetExit, programFor: ProgramFor) => void

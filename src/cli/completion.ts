@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
 
 import { homePaths } from '../workers/home.ts'
+import type { ProgramFor } from './commands.ts'
 import { candidatesAt, matching, nounOf, spotOf } from './complete.ts'
 import type { Candidate, Spot } from './complete.ts'
 import { withApi } from './context.ts'
@@ -10,9 +11,6 @@ import { readEnvironment } from './environment.ts'
 import { EXIT } from './exit-code.ts'
 import type { SetExit } from './main.ts'
 import { visibleLine } from './output.ts'
-
-/** The whole command line, with the command that these words call filled in. */
-type ProgramFor = (words: readonly string[]) => Promise<Command>
 
 export function addCompletion(own: Command, setExit: SetExit, programFor: ProgramFor): void {
   for (const [shell, { install, script }] of Object.entries(SHELLS)) {

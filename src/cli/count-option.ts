@@ -10,3 +10,12 @@ export function countOption(text: string): number {
   }
   return value
 }
+
+/** Where in the record to go on: 0 is its beginning. What is no number would wait for events that never come. */
+export function sequenceOption(text: string): number {
+  const value = Number(text)
+  if (text.trim() === '' || !Number.isSafeInteger(value) || value < 0) {
+    throw new InvalidArgumentError('a sequence number is wanted: 0, or what an event begins with')
+  }
+  return value
+}

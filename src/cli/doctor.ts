@@ -60,7 +60,7 @@ function failedToOpen(error: unknown, { home, store }: Environment): Finding {
 }
 
 /** The system's words for a way that leads through something that is no folder. */
-const NO_FOLDER: ReadonlySet<string> = new Set(['ENOTDIR', 'EEXIST', 'ENOENT'])
+const NO_FOLDER: ReadonlySet<string> = new Set(['files/not-a-folder', 'ENOTDIR', 'EEXIST', 'ENOENT'])
 
 const MARKS = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' } as const
 

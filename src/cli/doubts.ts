@@ -7,6 +7,7 @@ import { brief } from './approvals.ts'
 import { withApi } from './context.ts'
 import type { Operator } from './context.ts'
 import { EXIT } from './exit-code.ts'
+import { jsonOption } from './json-option.ts'
 import type { SetExit } from './main.ts'
 import { ago, table } from './output.ts'
 import { noteIfNobodyWorks, refuseInsideRun } from './person.ts'
@@ -98,17 +99,10 @@ function resolutionOf({ happened, result, didNotHappen, runAgain, deadHost, give
   if (giveUp === true) return { resolution: 'give-up', ...known }
   if (runAgain === true) return { resolution: 'run-again', ...known, ...(deadHost === undefined ? {} : { deadHost }) }
   if (happened !== true) return { resolution: 'did-not-happen', ...known }
-  return { resolution: 'happened', ...known, ...(result === undefined ? {} : { result: parsed(result) }) }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (cause) {
-    throw new HoldfastError('usage/result', '--result is not JSON', {
-      remedy: `as in --result '{"id": 7}' or --result '"paid"'`,
-      cause,
-    })
+  return {
+    resolution: 'happened',
+    ...known,
+    ...(result === undefined ? {} : { result: jsonOption('--result', result, '{"id": 7}') }),
   }
 }
 

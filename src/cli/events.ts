@@ -1,6 +1,7 @@
 import type { Api } from '../api/client.ts'
 import { LIMITS } from '../base/limits.ts'
 import { isTerminal } from '../runs/run.ts'
+import { isOutputGone } from './broken-output.ts'
 import type { Operator } from './context.ts'
 import { EXIT } from './exit-code.ts'
 import { jsonText, visible } from './output.ts'
@@ -44,10 +45,10 @@ async function* recorded(api: Api, run: string | undefined, after: number): Asyn
   }
 }
 
-/** Goes on until the run has ended; without a run, until the reader has had enough. */
+/** Goes on until the run has ended, or the reader has had enough. */
 async function* following(operator: Operator, run: string | undefined, after: number): AsyncGenerator<EventView> {
   const { api } = operator
-  for (let seq = after; ;) {
+  for (let seq = after; !isOutputGone();) {
     const changed = nextChange(operator, LIMITS.changePollMs * 2)
     const state = run === undefined ? undefined : (await api.call('runs.show', { run })).state
     for await (const event of recorded(api, run, seq)) {

@@ -1,7 +1,6 @@
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { resolve } from 'node:path'
-import { createInterface } from 'node:readline/promises'
 
 import { Argument } from 'commander'
 import type { Command } from 'commander'
@@ -17,7 +16,7 @@ import { hasPassword, hookProgram, storeToWrite } from '../hooks/install/program
 import { remedyOf, statusOf } from '../hooks/install/status.ts'
 import type { Question, Status } from '../hooks/install/status.ts'
 import { CONDUCTOR_TEMPLATE } from '../hooks/install/template.ts'
-import { homePaths } from '../workers/home.ts'
+import { readWindowUrl } from '../workers/home.ts'
 import { readEnvironment } from './environment.ts'
 import type { Environment } from './environment.ts'
 import { EXIT } from './exit-code.ts'
@@ -25,6 +24,7 @@ import type { SetExit } from './main.ts'
 import { beDiscreet } from './discreet.ts'
 import { makeOutput, table, visible } from './output.ts'
 import type { Output } from './output.ts'
+import { hasTerminal, isConfirmed } from './person.ts'
 
 interface HooksFlags {
   readonly home?: string
@@ -120,7 +120,8 @@ const around = ({ variables }: Environment) => ({ userHome: homedir(), variables
 
 function scopeOf({ user, project }: HooksFlags): Scope {
   if (project === undefined) return { kind: 'user' }
-  if (user === true) throw new HoldfastError('usage/hooks-scope', '--user and --project exclude each other')
+  if (user === true)
+    throw new HoldfastError('usage/hooks-scope', '--user and --project exclude each other', { remedy: 'say one' })
   const folder = resolve(project)
   if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true) return { kind: 'project', folder }
   throw new HoldfastError('usage/hooks-scope', `${folder} is not a folder`, { remedy: 'name the folder of a project' })
@@ -153,7 +154,7 @@ async function chosen(place: Place, flags: HooksFlags): Promise<Choices> {
       { remedy: 'leave it out, or install it for claude' },
     )
   const before = await installedChoices(place)
-  const running = runningDaemon(place.home)
+  const running = readWindowUrl(place.home)
   const kept = before.daemon === undefined ? undefined : (running ?? before.daemon)
   return {
     daemon: flags.tools === true ? daemonForTools(place, running) : kept,
@@ -164,20 +165,13 @@ async function chosen(place: Place, flags: HooksFlags): Promise<Choices> {
 
 function daemonForTools({ client: name }: Place, running: string | undefined): string {
   if (name !== 'claude')
-    throw new HoldfastError('usage/hooks-tools', '--tools is for Claude Code: the others have no hooks over HTTP')
+    throw new HoldfastError('usage/hooks-tools', '--tools is for Claude Code: the others have no hooks over HTTP', {
+      remedy: 'leave it out, or install it for claude',
+    })
   if (running !== undefined) return running
   throw new HoldfastError('usage/hooks-tools', 'no daemon is running that could be told of tool calls', {
     remedy: 'start it with `holdfast up`, at a --port that stays the same',
   })
-}
-
-function runningDaemon(home: string): string | undefined {
-  try {
-    const { url } = JSON.parse(readFileSync(homePaths(home).daemon, 'utf8')) as { url?: unknown }
-    return typeof url === 'string' ? url : undefined
-  } catch {
-    return undefined
-  }
 }
 
 export const questionOf = (environment: Environment, clients: readonly ClientName[]): Question => ({
@@ -187,7 +181,7 @@ export const questionOf = (environment: Environment, clients: readonly ClientNam
   surroundings: around(environment),
   wanted: (name) => {
     const storeFromEnv = environment.store !== undefined && hasPassword(environment.store)
-    const daemon = runningDaemon(environment.home)
+    const daemon = readWindowUrl(environment.home)
     return { ...wantedBy(environment, { storeFromEnv }, name), daemon }
   },
 })
@@ -221,13 +215,8 @@ async function decide({ kind }: Change, { yes, dryRun, json }: HooksFlags): Prom
   if (kind === 'none') return 'nothing-to-do'
   if (dryRun === true) return 'dry-run'
   if (yes === true) return 'done'
-  if (json === true || !process.stdin.isTTY || !process.stderr.isTTY) return 'waiting'
-  const terminal = createInterface({ input: process.stdin, output: process.stderr })
-  try {
-    return /^y(es)?$/i.test((await terminal.question('Write this? [y/N] ')).trim()) ? 'done' : 'declined'
-  } finally {
-    terminal.close()
-  }
+  if (json === true || !hasTerminal()) return 'waiting'
+  return (await isConfirmed('Write this?')) ? 'done' : 'declined'
 }
 
 const view = (change: Change, outcome: Answer, backup: string | undefined, notes: readonly string[]) => ({

@@ -3,8 +3,6 @@ import type { Command } from 'commander'
 import type { Answer } from '../api/routes.ts'
 import { HoldfastError, describeError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
-import { processIdentity } from '../processes/identity.ts'
-import type { ProcessIdentity } from '../processes/identity.ts'
 import { acknowledgeDelivery, giveBackDelivery, leaseMessages } from '../threads/delivery.ts'
 import { viewMessage } from '../threads/view.ts'
 import { giveBackLost } from '../workers/tend-inbox.ts'
@@ -16,7 +14,7 @@ import { flushed } from './flush.ts'
 import type { SetExit } from './main.ts'
 import { describeMessage } from './messages.ts'
 import { jsonText, visible } from './output.ts'
-import { namedThread, threadOrSelf } from './self.ts'
+import { namedThread, ownIdentity, threadOrSelf } from './self.ts'
 
 /** Taking from an inbox: printed and acknowledged at once, or by hand in two steps. */
 export function addDeliveries(inbox: Command, setExit: SetExit): void {
@@ -88,7 +86,7 @@ async function takeHere(context: Context, given: string, limit: number): Promise
   const { id: threadId } = await threadOrSelf(context, given)
   await giveBackLost(store)
   const id = `dlv_${random.id()}`
-  const by = { kind: 'process', identity: ownIdentity() } as const
+  const by = { kind: 'process', identity: ownIdentity(', or use --lease') } as const
   const { messages, remaining } = await store.apply(leaseMessages, {
     id,
     threadId,
@@ -113,14 +111,6 @@ async function takeByHand(operator: Operator, given: string, limit: number): Pro
     acknowledge: async () => (await api.call('inbox.ack', { delivery })).acknowledged,
     giveBack: () => api.call('inbox.release', { delivery }),
   }
-}
-
-function ownIdentity(): ProcessIdentity {
-  const identity = processIdentity()
-  if (identity !== undefined) return identity
-  throw new HoldfastError('processes/no-identity', 'this process cannot be identified', {
-    remedy: 'check that /proc is mounted, or use --lease',
-  })
 }
 
 function humanForm({ delivery, messages, remaining }: Taken): string {

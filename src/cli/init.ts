@@ -7,6 +7,8 @@ import type { Command } from 'commander'
 import { HoldfastError } from '../base/errors.ts'
 import { createFileOnce, ensureFolder } from '../base/files.ts'
 import { isClone } from '../base/place.ts'
+import { shellWord } from '../base/text.ts'
+import { MODEL } from '../config/agent.ts'
 import { CLIENT_NAMES } from '../hooks/install/client.ts'
 import type { ClientName } from '../hooks/install/client.ts'
 import { readEnvironment } from './environment.ts'
@@ -36,6 +38,7 @@ const SCRIPT = 'clerk.json'
 
 /** The configuration comes last: whoever finds it finds what it names. */
 async function init(given: string | undefined, flags: InitFlags): Promise<number> {
+  if (flags.model !== undefined && !MODEL.test(flags.model)) throw notAModel(flags.model)
   const users = readEnvironment(flags).configFolder
   const folder = given === undefined ? users : resolve(given)
   const files = [...(flags.model === undefined ? [{ name: SCRIPT, content: REPLIES }] : []), configFile(flags)]
@@ -50,6 +53,11 @@ async function init(given: string | undefined, flags: InitFlags): Promise<number
   makeOutput(flags.json === true).result({ folder, written }, () => whatNext(folder, folder === users, flags))
   return EXIT.done
 }
+
+const notAModel = (model: string) =>
+  new HoldfastError('usage/model', `"${model}" is not the name of a model, and nothing was written`, {
+    remedy: 'write it as anthropic/claude-sonnet-5: the provider first',
+  })
 
 function refuseSecond(folder: string, names: readonly string[]): void {
   const there = names.map((name) => join(folder, name)).find((path) => existsSync(path))
@@ -70,7 +78,7 @@ const REPLIES = {
       toolCalls: [{ tool: 'note', input: { entry: '{{message}}' } }],
       usage: { inputTokens: 120, outputTokens: 20 },
     },
-    { text: 'It is in notes.txt, once.', usage: { inputTokens: 160, outputTokens: 10 } },
+    { text: 'notes.txt has what you said yes to, once.', usage: { inputTokens: 160, outputTokens: 10 } },
   ],
 }
 
@@ -94,9 +102,9 @@ const configFile = ({ model = `scripted:./${SCRIPT}`, client = [] }: InitFlags) 
 })
 
 function whatNext(folder: string, users: boolean, { model, client = [], home }: InitFlags): string {
-  const holdfast = `${isClone ? './bin/holdfast' : 'holdfast'}${home === undefined ? '' : ` --home ${home}`}`
+  const holdfast = `${isClone ? './bin/holdfast' : 'holdfast'}${home === undefined ? '' : ` --home ${shellWord(home)}`}`
   // One that is merely found in a folder could be anybody's.
-  const ours = users ? holdfast : `${holdfast} --config ${join(folder, CONFIG)}`
+  const ours = users ? holdfast : `${holdfast} --config ${shellWord(join(folder, CONFIG))}`
   const steps = [
     [`${ours} up`, 'the daemon and its window, in a terminal of its own'],
     [`${ours} send --agent clerk "Buy milk."`, 'the agent wants to write, and waits for a yes'],

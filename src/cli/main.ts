@@ -2,12 +2,14 @@ import { inspect } from 'node:util'
 
 import { Command, CommanderError } from 'commander'
 
-import { describeError, viewError } from '../base/errors.ts'
+import { HoldfastError, describeError, viewError } from '../base/errors.ts'
+import { ownVersion } from '../base/version.ts'
 import { outlineCommands } from './commands.ts'
 import { beDiscreet } from './discreet.ts'
 import { EXIT, exitCodeOf } from './exit-code.ts'
 import { jsonText, makeOutput, visible } from './output.ts'
-import { ownVersion } from './version.ts'
+
+export { watchOutput } from './broken-output.ts'
 
 /** How a command says its exit code: the last one that ran. */
 export type SetExit = (code: number) => void
@@ -94,12 +96,31 @@ export function endDiscreetly(error: unknown): void {
   process.exit(EXIT.failed)
 }
 
-async function explainFailure(error: unknown, all: readonly string[]): Promise<number> {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage
-  await beDiscreet()
+async function explainFailure(failure: unknown, all: readonly string[]): Promise<number> {
+  const error = isFolderGone(failure) ? folderGone(failure) : failure
   const argv = all.includes('--') ? all.slice(0, all.indexOf('--')) : all
+  if (error instanceof CommanderError) return explainUsage(error, argv.includes('--json'))
+  await beDiscreet()
   if (argv.includes('--json')) process.stdout.write(`${jsonText({ error: viewError(error) }, 2)}\n`)
   process.stderr.write(`holdfast: ${visible(describeError(error))}\n`)
   if (argv.includes('--stack') && error instanceof Error) process.stderr.write(`${visible(error.stack ?? '')}\n`)
   return exitCodeOf(error)
+}
+
+const isFolderGone = (error: unknown) => error instanceof Error && 'syscall' in error && error.syscall === 'uv_cwd'
+
+const folderGone = (cause: unknown) =>
+  new HoldfastError('usage/no-working-folder', 'the folder in which this was started is gone', {
+    remedy: 'go to one that is there, then try again',
+    cause,
+  })
+
+/** The parser has told a person already; whoever reads JSON gets an error as of any other kind. */
+function explainUsage({ exitCode, message, code }: CommanderError, json: boolean): number {
+  if (exitCode === 0) return EXIT.done
+  // Without a subcommand it is the help, which has been shown.
+  const text = code === 'commander.help' ? 'a command is missing' : message.replace(/^error: /, '')
+  const error = new HoldfastError('usage/arguments', text, { remedy: 'holdfast help shows the commands' })
+  if (json) process.stdout.write(`${jsonText({ error: viewError(error) }, 2)}\n`)
+  return EXIT.usage
 }

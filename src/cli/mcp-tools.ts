@@ -1,3 +1,4 @@
+import { iso } from '../base/clock.ts'
 import type { Command } from 'commander'
 
 import { HoldfastError } from '../base/errors.ts'
@@ -41,7 +42,7 @@ const view = (pin: Pin) => ({
   tool: pin.tool,
   state: stateOf(pin),
   ...(pin.digest === null ? {} : { digest: pin.digest, accepted: pin.definition, acceptedBy: pin.acceptedBy }),
-  ...(pin.acceptedAt === null ? {} : { acceptedAt: new Date(pin.acceptedAt).toISOString() }),
+  ...(pin.acceptedAt === null ? {} : { acceptedAt: iso(pin.acceptedAt) }),
   ...(pin.offered === null ? {} : { offeredDigest: pin.offeredDigest, offered: pin.offered }),
 })
 
@@ -68,8 +69,8 @@ async function list({ runtime, output }: Context): Promise<number> {
 async function thePins({ runtime }: Context, server: string, tool: string | undefined): Promise<readonly Pin[]> {
   const pins = (await runtime.store.read(pinsOf, server)).filter((pin) => tool === undefined || pin.tool === tool)
   if (pins.length > 0) return pins
-  const what = tool === undefined ? `no tools of an MCP server "${server}"` : `no tool "${tool}" of "${server}"`
-  throw new HoldfastError('not-found/mcp-tool', `${what} are known`, {
+  const what = tool === undefined ? `no tools of an MCP server "${server}" are` : `no tool "${tool}" of "${server}" is`
+  throw new HoldfastError('not-found/mcp-tool', `${what} known`, {
     remedy: '`holdfast mcp-tools list` has what there is; a server is asked when an agent first uses it',
   })
 }

@@ -4,15 +4,14 @@ import { join } from 'node:path'
 import type { Command } from 'commander'
 
 import { createFileOnce } from '../base/files.ts'
-import { HoldfastError } from '../base/errors.ts'
 import type { RunId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
+import { ownVersion } from '../base/version.ts'
 import { theThread } from '../control/find.ts'
 import type { Caller } from '../mcp/caller.ts'
 import { Handed } from '../mcp/handed.ts'
 import { SERVER_LIMITS } from '../mcp/limits.ts'
 import type { Desk } from '../mcp/tool.ts'
-import { processIdentity } from '../processes/identity.ts'
 import { findRun } from '../runs/run.ts'
 import type { Run } from '../runs/run.ts'
 import { sessionsOfThread } from '../sessions/session.ts'
@@ -23,7 +22,7 @@ import { withRuntime } from './context.ts'
 import type { Context } from './context.ts'
 import { EXIT } from './exit-code.ts'
 import type { SetExit } from './main.ts'
-import { selfThread } from './self.ts'
+import { ownIdentity, selfThread } from './self.ts'
 import { whenToldToStop } from './told-to-stop.ts'
 
 export function addMcp(own: Command, setExit: SetExit): void {
@@ -37,7 +36,7 @@ async function serveHere(context: Context): Promise<number> {
   // Loaded here: it takes some 150 ms, which no other command needs to wait for.
   const { serve } = await import('../mcp/serve.ts')
   const desk = deskOf(context)
-  const served = serve({ desk, version: VERSION, key: await signingKey(runtime.home, runtime), warn: output.note })
+  const served = serve({ desk, version: ownVersion(), key: await signingKey(runtime.home, runtime), warn: output.note })
   const stops = whenToldToStop()
   stops.cancel(() => void served.close())
   try {
@@ -47,8 +46,6 @@ async function serveHere(context: Context): Promise<number> {
     stops.ignore()
   }
 }
-
-const VERSION = '0.1.0'
 
 function deskOf(context: Context): Desk {
   const { runtime, environment } = context
@@ -66,17 +63,9 @@ function deskOf(context: Context): Desk {
     self: () => callerOf(context),
     threadNamed: (given) => theThread(store, given),
     giveBackLost: () => giveBackLost(store),
-    identity: ownIdentity(),
+    identity: ownIdentity(': what is taken from an inbox is given back by the death of who took it'),
     handed: new Handed(store),
   }
-}
-
-function ownIdentity(): unknown {
-  const identity = processIdentity()
-  if (identity !== undefined) return identity
-  throw new HoldfastError('processes/no-identity', 'this process cannot be identified', {
-    remedy: 'check that /proc is mounted: what is taken from an inbox is given back by the death of who took it',
-  })
 }
 
 /** A key that others do not know, made by whoever comes first. */

@@ -33,10 +33,17 @@ export async function askLine(question: string): Promise<string | undefined> {
   }
 }
 
+/** Without a terminal nobody can say yes. */
+export const isConfirmed = async (question: string): Promise<boolean> =>
+  hasTerminal() && ['y', 'yes'].includes((await askLine(`${question} [y/N] `)) ?? '')
+
 /** Whether somebody is there who carries runs out. Who answers over HTTP is. */
-export async function hasDaemon({ local }: Operator): Promise<boolean> {
-  if (local === undefined) return true
-  const daemons = await local.runtime.store.read(liveDaemons, null)
+export const hasDaemon = async ({ local }: Pick<Operator, 'local'>): Promise<boolean> =>
+  local === undefined || hasDaemonHere(local)
+
+/** One that was killed did not say that it stopped. */
+async function hasDaemonHere({ runtime }: Context): Promise<boolean> {
+  const daemons = await runtime.store.read(liveDaemons, null)
   return daemons.some(({ identity }) => judgeProcess(identity) !== 'dead')
 }
 

@@ -7,6 +7,7 @@ import { HoldfastError } from '../base/errors.ts'
 import { withApi } from './context.ts'
 import type { Operator } from './context.ts'
 import { EXIT } from './exit-code.ts'
+import { jsonOption } from './json-option.ts'
 import type { SetExit } from './main.ts'
 import { ago, table, visible } from './output.ts'
 import { refuseInsideRun } from './person.ts'
@@ -66,7 +67,7 @@ async function explain({ api, output }: Operator, flags: ExplainFlags): Promise<
   const { remarks, ...explained } = await api.call('policy.explain', {
     agent,
     tool,
-    input: parsed(input),
+    input: jsonOption('--input', input, '{"path": "src/a.ts"}'),
     ...(thread === undefined ? {} : { thread }),
     ...(effect === undefined ? {} : { effect }),
   })
@@ -85,17 +86,6 @@ function sentence({ decision, by, rule }: Explained): string {
 
 const overruled = ({ rule, name }: Explained['overruled'][number]) =>
   `  it also matches ${name}: ${describeRule(rule as PolicyRule)}`
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (cause) {
-    throw new HoldfastError('usage/input', '--input is not JSON', {
-      remedy: `as in --input '{"path": "src/a.ts"}'`,
-      cause,
-    })
-  }
-}
 
 async function list({ api, output, clock }: Operator): Promise<number> {
   const made = (await api.call('policy.list', {})).items.filter(({ from }) => from === 'always')

@@ -34,7 +34,7 @@ const TOLD: Readonly<Partial<Record<WorkspaceView['state'], Tell>>> = {
   would_land: (workspace) =>
     workspace.changedCount === 0
       ? 'shadow: it changed no file'
-      : `shadow: a transaction would have landed ${size(workspace)} on ${workspace.branch}${checkWords(workspace)}; \`holdfast workspace report\` counts`,
+      : `shadow: ${wouldHaveLanded(workspace)}${checkWords(workspace)}; \`holdfast workspace report\` counts`,
   would_discard: (workspace) =>
     lines(
       `shadow: a transaction would have kept ${size(workspace)} out of your tree: ${workspace.reason ?? 'its run did not succeed'}`,
@@ -42,6 +42,11 @@ const TOLD: Readonly<Partial<Record<WorkspaceView['state'], Tell>>> = {
       '  holdfast workspace report    counts, and says how to switch transactions on',
     ),
 }
+
+const wouldHaveLanded = (workspace: WorkspaceView) =>
+  workspace.branch === ''
+    ? `no branch is checked out, so a transaction would have been refused; on a branch it would have landed ${size(workspace)}`
+    : `a transaction would have landed ${size(workspace)} on ${workspace.branch}`
 
 const lines = (...all: readonly string[]) => all.join('\n')
 

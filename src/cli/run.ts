@@ -7,6 +7,7 @@ import { HoldfastError, describeError } from '../base/errors.ts'
 import { newRunId, newThreadId } from '../base/ids.ts'
 import type { RunId, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
+import { beginningOf } from '../base/text.ts'
 import { harmlessVariables } from '../base/variables.ts'
 import { thisPlace } from '../processes/identity.ts'
 import { cancelRun } from '../runs/cancel.ts'
@@ -15,7 +16,7 @@ import type { Run } from '../runs/run.ts'
 import { submitRun } from '../runs/submit.ts'
 import type { Submission, Submitted } from '../runs/submit.ts'
 import { readWholeRun, viewRun } from '../runs/view.ts'
-import { liveDaemons } from '../runs/worker.ts'
+import { findThread } from '../threads/thread.ts'
 import type { Worker } from '../workers/worker.ts'
 import { viewWorkspace } from '../workspace/view.ts'
 import { findWorkspace } from '../workspace/workspace.ts'
@@ -27,6 +28,7 @@ import { theThread } from '../control/find.ts'
 import { brokenPipe, terminal } from './foreground.ts'
 import type { SetExit } from './main.ts'
 import { progress } from './output.ts'
+import { hasDaemon } from './person.ts'
 import { noteFiles } from './run-outcome.ts'
 import { addWorkspaceOptions, lookAtRepository, workspaceAsked } from './run-workspace.ts'
 import type { WorkspaceFlags } from './run-workspace.ts'
@@ -50,7 +52,10 @@ interface RunFlags extends WorkspaceFlags {
 export function addRun(own: Command, setExit: SetExit): void {
   addWorkspaceOptions(own)
     .option('--agent <name>', 'in whose name it runs: capacity and breakers are counted by it', 'command')
-    .option('--thread <thread>', 'the thread it belongs to; one run at a time (default: a new one)')
+    .option(
+      '--thread <thread>',
+      'the thread it belongs to, by its id or its whole name, which may be new; one run at a time (default: a new one)',
+    )
     .option('--parent <thread>', 'the thread that gets its completion; "self" is the one this process runs in')
     .option('--timeout <duration>', 'how long it may run, as 30m', durationOption)
     .option('--queue-timeout <duration>', 'how long it may wait for a slot', durationOption)
@@ -110,24 +115,37 @@ async function parentOf(context: Context, given: string | undefined): Promise<Th
 
 const THREAD_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/
 
-/** A thread that is there, by id or prefix; a name that is not taken yet opens a new one. */
+/**
+ * A thread by its whole name, which opens a new one if it is not taken yet, or by an id of ours or the beginning of one.
+ * Never by the beginning of a name: `build` is not `build-2`.
+ */
 async function threadNamed({ runtime }: Context, given: string): Promise<ThreadId> {
-  try {
-    return (await theThread(runtime.store, given)).id
-  } catch (error) {
-    const isName = THREAD_NAME.test(given) && given.length <= LIMITS.nameLength && !given.startsWith('thr_')
-    if (error instanceof HoldfastError && error.code === 'not-found/thread' && isName) return given as ThreadId
-    throw error
-  }
+  if (given === 'self') throw notByItself()
+  const isOurs = given.startsWith('thr_')
+  if (!isOurs && THREAD_NAME.test(given) && given.length <= LIMITS.nameLength) return given as ThreadId
+  if (isOurs) return (await theThread(runtime.store, given)).id
+  const found = await runtime.store.read(findThread, given as ThreadId)
+  if (found !== undefined) return found.id
+  throw new HoldfastError('usage/thread-name', `"${beginningOf(given, SHOWN_BYTES)}" cannot be the name of a thread`, {
+    remedy: `begin with a letter or a digit and go on with these and . _ : -, up to ${LIMITS.nameLength} of them`,
+  })
 }
+
+/** It would wait for the end of the run that it is a part of. */
+const notByItself = () =>
+  new HoldfastError('usage/thread-name', '"self" is the thread that this process belongs to, not one for its child', {
+    remedy: 'leave --thread out for a new one; --parent self tells your own thread how it ended',
+  })
+
+/** Of a name that may be too long to be read. */
+const SHOWN_BYTES = 100
 
 async function runDetached(context: Context, submission: Submission): Promise<number> {
   const { runtime, output } = context
   const run = accepted(await runtime.store.apply(submitRun, submission))
   output.result(viewRun(run), () => run.id)
-  if ((await runtime.store.read(liveDaemons, null)).length === 0) {
+  if (!(await hasDaemon({ local: context })))
     output.note('it is stored, but no daemon is running: `holdfast up` will execute it')
-  }
   return EXIT.done
 }
 
@@ -202,7 +220,7 @@ async function cancelHere({ runtime, output }: Context, id: RunId, by: string): 
 async function report(context: Context, id: RunId): Promise<number> {
   const { runtime, output } = context
   const whole = await runtime.store.read(readWholeRun, id)
-  if (whole === undefined) throw new HoldfastError('not-found/run', `${id} is gone`)
+  if (whole === undefined) throw gone(id)
   const { run, late } = whole
   const workspace = run.workspace === null ? undefined : await filesOf(context, id)
   if (output.json) output.result({ ...viewRun(run, late), ...(workspace && { workspace }) }, () => '')
@@ -210,6 +228,11 @@ async function report(context: Context, id: RunId): Promise<number> {
   if (workspace !== undefined) noteFiles(output, workspace)
   return mirroredExit(run)
 }
+
+const gone = (id: RunId) =>
+  new HoldfastError('not-found/run', `${id} has ended, and was forgotten before it could be told how`, {
+    remedy: 'keep runs for longer: "retention" in the configuration',
+  })
 
 /** As the API has it, so that everybody reads the same words. */
 async function filesOf({ runtime }: Context, id: RunId): Promise<WorkspaceView | undefined> {

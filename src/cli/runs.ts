@@ -10,6 +10,7 @@ import { collect } from './collect.ts'
 import { withApi } from './context.ts'
 import type { Operator } from './context.ts'
 import { describeTurns } from './conversation.ts'
+import { sequenceOption } from './count-option.ts'
 import { showEvents } from './events.ts'
 import type { EventFlags } from './events.ts'
 import { EXIT } from './exit-code.ts'
@@ -65,7 +66,7 @@ export function addRuns(runs: Command, setExit: SetExit): void {
     .command('events')
     .description('what happened to a run (or, without one, to everything), oldest first')
     .argument('[run]')
-    .option('--after <seq>', 'only what came after this sequence number', Number, 0)
+    .option('--after <seq>', 'only what came after this sequence number', sequenceOption, 0)
     .option('--follow', 'go on as it happens; with --json one value a line')
     .action(async (id: string | undefined, flags: EventFlags, command: Command) => {
       setExit(await withApi(command, (operator) => showEvents(operator, id, flags)))

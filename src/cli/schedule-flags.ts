@@ -126,7 +126,11 @@ export function withOptions(command: Command): Command {
     .option('--jitter <duration>', 'each comes up to this much later, so that not all come on the hour')
     .option('--delete-after-run', 'it is removed after its first firing, however that ended')
     .option('--until <instant>', 'nothing comes after this; "none" takes it away')
-    .option('--max-firings <count>', 'so many, then it is over; or "none"', orNone(numberOption))
+    .option(
+      '--max-firings <count>',
+      'so many, then it is over (what an overlap skipped counts too); or "none"',
+      orNone(numberOption),
+    )
     .option('--max-cost-usd <usd>', 'what one firing may spend; or "none"', orNone(numberOption))
     .option('--max-cost-usd-a-day <usd>', 'what all firings of a day may spend; or "none"', orNone(numberOption))
     .option('--why <text>', 'what it is for, in your words')

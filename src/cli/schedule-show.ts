@@ -1,5 +1,6 @@
 import { formatDuration } from '../base/duration.ts'
 import { LIMITS } from '../base/limits.ts'
+import { DECISION } from '../runs/park.ts'
 import { fromNow, rounded, shownTime } from '../schedule/words.ts'
 import type { Answer } from '../api/routes.ts'
 import type { Operator } from './context.ts'
@@ -78,7 +79,7 @@ export function stateOf({ state, waits, runState, runParkedFor }: OccurrenceView
   if (state === 'due') return waits === 'retry' ? 'to be retried' : 'waiting'
   if (state !== 'dispatched') return state
   if (runState === undefined) return 'in the inbox'
-  if (runState === 'parked') return runParkedFor === 'approval' ? 'waiting for a yes' : 'parked'
+  if (runState === 'parked') return runParkedFor === DECISION ? 'waiting for a person' : 'parked'
   return runState === 'queued' ? 'queued' : 'at work'
 }
 

@@ -4,6 +4,7 @@ import type { Ask } from '../api/routes.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { harmlessVariables } from '../base/variables.ts'
 import type { Operator } from './context.ts'
+import { jsonOption } from './json-option.ts'
 import type { TargetFlags } from './schedule-flags.ts'
 import { namedThread } from './self.ts'
 
@@ -55,18 +56,7 @@ function webhookOf({ all }: Words, { method, body }: TargetFlags, url: string): 
   return {
     webhook: url,
     ...(method === undefined ? {} : { method }),
-    ...(body === undefined ? {} : { body: jsonOf(body) }),
-  }
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch (cause) {
-    throw new HoldfastError('usage/schedule', 'the body is not JSON', {
-      remedy: 'quote it: \'{"key":"value"}\'',
-      cause,
-    })
+    ...(body === undefined ? {} : { body: jsonOption('--body', body, '{"key": "value"}') }),
   }
 }
 

@@ -1,4 +1,5 @@
 import { formatDuration } from '../base/duration.ts'
+import { shellWord } from '../base/text.ts'
 import { DEFAULT_OPTIONS } from '../schedule/schedule.ts'
 import { ruleIn } from '../schedule/view.ts'
 import { describeWhen as describeStored, fromNow, shownTime } from '../schedule/words.ts'
@@ -17,16 +18,13 @@ export function describeTarget(target: ScheduleView['target']): string {
     case 'agent':
       return `asks ${target.agent}: ${brief(target.text)}`
     case 'command':
-      return `runs ${brief(target.argv.map(quoted).join(' '))}`
+      return `runs ${brief(target.argv.map(shellWord).join(' '))}`
     case 'call':
       return `calls the function ${target.function}`
     case 'webhook':
       return `calls ${brief(target.url)}`
   }
 }
-
-/** As one would type it. */
-const quoted = (word: string) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)
 
 export function brief(text: string, most = LONGEST): string {
   const line = visibleLine(text)

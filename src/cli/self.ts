@@ -1,11 +1,14 @@
 import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
+import { processIdentity } from '../processes/identity.ts'
+import type { ProcessIdentity } from '../processes/identity.ts'
 import { findSession, liveSessions, sessionKey } from '../sessions/session.ts'
 import type { Client, Session } from '../sessions/session.ts'
 import { findThread } from '../threads/thread.ts'
 import type { Thread } from '../threads/thread.ts'
 import type { Context, Operator } from './context.ts'
 import { theThread } from '../control/find.ts'
+import { GEMINI_MARK, geminiAbove } from './session-above.ts'
 
 /** The variable in which each client tells the commands that it starts which session they belong to. */
 const SESSION_VARIABLES: Readonly<Record<string, Client>> = {
@@ -15,7 +18,16 @@ const SESSION_VARIABLES: Readonly<Record<string, Client>> = {
 
 /** What a run gets of the environment around it: it has a thread of its own, and is not the session that started it. */
 export const outsideOfSession = (variables: Readonly<Record<string, string>>): Record<string, string> =>
-  Object.fromEntries(Object.entries(variables).filter(([name]) => !(name in SESSION_VARIABLES)))
+  Object.fromEntries(Object.entries(variables).filter(([name]) => !(name in SESSION_VARIABLES) && name !== GEMINI_MARK))
+
+/** This process, for what is taken in its name: its death gives that back. */
+export function ownIdentity(otherwise: string): ProcessIdentity {
+  const identity = processIdentity()
+  if (identity !== undefined) return identity
+  throw new HoldfastError('processes/no-identity', 'this process cannot be identified', {
+    remedy: `check that /proc is mounted${otherwise}`,
+  })
+}
 
 /** A thread by its id, a prefix that only it has, or `self`. */
 export function threadOrSelf(context: Context, given: string): Promise<Thread> {
@@ -65,6 +77,8 @@ async function sessionOfClient({ environment, runtime }: Context): Promise<Sessi
     if (found === undefined) throw unknownSession(client, sessionId)
     sessions.push(found)
   }
+  const above = await geminiAbove(store, environment.variables)
+  if (above !== undefined) sessions.push(above)
   const [first, second] = sessions
   if (first === undefined || second === undefined) return first
   // One client started the other, and what the outer one says of itself is inherited.

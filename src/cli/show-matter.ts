@@ -1,16 +1,13 @@
 import type { Operator } from './context.ts'
-import { jsonText, visible } from './output.ts'
+import { jsonText, visible, visibleLine } from './output.ts'
 import type { ApprovalView, DoubtView, WaitsFor } from './views.ts'
 
-/** Facts, one a line; what is empty is left out. */
+/** Facts, one a line, whatever is in them: 300 blank lines push nothing out of sight. What is empty is left out. */
 export const facts = (lines: readonly (readonly [string, string])[]): string =>
   lines
     .filter(([, value]) => value !== '')
-    .map(([name, value]) => `${`${name}:`.padEnd(14)}${oneLine(value)}`)
+    .map(([name, value]) => `${`${name}:`.padEnd(14)}${visibleLine(value)}`)
     .join('\n')
-
-/** In one line, whatever is in it: 300 blank lines push nothing out of sight. */
-const oneLine = (text: string) => visible(text).replaceAll('\n', '\\n').replaceAll('\t', '\\t')
 
 /**
  * What is decided on, whole: the input is written as JSON, so that each of its line ends is two visible characters, and
@@ -32,7 +29,7 @@ export function describeAsked(approval: ApprovalView): string {
     ['digest', approval.digest],
     ['hidden', hiddenWords(approval.hidden)],
   ])
-  const exact = `exact bytes (${Buffer.byteLength(approval.shown)}):\n  ${oneLine(approval.shown)}`
+  const exact = `exact bytes (${Buffer.byteLength(approval.shown)}):\n  ${visibleLine(approval.shown)}`
   return [lines, `input:\n${indented(inputText(approval.input))}`, exact, ...modelWords(approval.modelSaid)].join(
     '\n\n',
   )

@@ -2,6 +2,7 @@ import { LIMITS } from '../base/limits.ts'
 import type { Event } from '../events/event.ts'
 import { viewEvent } from '../runs/view.ts'
 import { familyEvents } from '../sessions/tree.ts'
+import { isOutputGone } from './broken-output.ts'
 import type { Context } from './context.ts'
 import { EXIT } from './exit-code.ts'
 import { jsonText, visible } from './output.ts'
@@ -20,9 +21,7 @@ const PAGE = 1_000
 export async function tail(context: Context, given: string, flags: TailFlags): Promise<number> {
   const { runtime, output } = context
   const { id } = await threadOrSelf(context, given)
-  const reader = new AbortController()
-  process.stdout.on('error', () => reader.abort())
-  for (let after = flags.after; !reader.signal.aborted;) {
+  for (let after = flags.after; !isOutputGone();) {
     const changed = nextChange({ clock: runtime.clock, local: context }, LIMITS.changePollMs * 2)
     const { events, seq } = await runtime.store.read(familyEvents, id, flags.children === true, after, PAGE)
     for (const event of events) process.stdout.write(`${output.json ? jsonText(viewEvent(event)) : lineOf(event)}\n`)

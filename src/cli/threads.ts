@@ -5,6 +5,7 @@ import { collect } from './collect.ts'
 import { withApi, withRuntime } from './context.ts'
 import type { Operator } from './context.ts'
 import { describeTurns } from './conversation.ts'
+import { sequenceOption } from './count-option.ts'
 import { EXIT } from './exit-code.ts'
 import { followupTable } from './followup.ts'
 import type { SetExit } from './main.ts'
@@ -34,7 +35,7 @@ export function addThreads(threads: Command, setExit: SetExit): void {
     .description('what happens to a thread, as it happens; with --json one value a line')
     .argument('<thread>', 'a thread, or self')
     .option('--children', 'and to those that it started, at any depth')
-    .option('--after <seq>', 'only what came after this sequence number', Number, 0)
+    .option('--after <seq>', 'only what came after this sequence number', sequenceOption, 0)
     .option('--no-follow', 'end when everything that is recorded was shown')
     .action(async (id: string, flags: TailFlags, command: Command) =>
       setExit(await withRuntime(command, (context) => tail(context, id, flags), 'welcome')),

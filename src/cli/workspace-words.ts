@@ -100,7 +100,7 @@ export const lasting = (ms: number) => (ms < 1_000 ? `${ms} ms` : `${(ms / 1_000
 
 /** In one line, for whoever looks at the run. */
 export const describeFiles = (workspace: WorkspaceView): string =>
-  `${size(workspace)} on ${workspace.branch}, ${describeState(workspace)}${workspace.reason === undefined ? '' : ` (${workspace.reason})`}; \`holdfast workspace show ${workspace.runId}\``
+  `${size(workspace)}${workspace.branch === '' ? '' : ` on ${workspace.branch}`}, ${describeState(workspace)}${workspace.reason === undefined ? '' : ` (${workspace.reason})`}; \`holdfast workspace show ${workspace.runId}\``
 
 /** The commands that go on from here, one a line with what they do. */
 export function nextSteps({ runId, state, mode, keptUntil, sweptAt, wish }: WorkspaceView): string {

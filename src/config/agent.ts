@@ -51,7 +51,8 @@ const COMMAND_KEYS = ['command', 'folder', 'env', 'timeout']
 /** `model` is its own word for one there. */
 const NOT_FOR_CLIENTS = [...MODEL_KEYS.filter((key) => key !== 'model'), 'command']
 const EVERY_AGENTS_KEYS = ['workspace']
-const MODEL = /^(scripted:.+|openai-compatible:https?:\/\/\S+\/\S+|[^/:\s]+\/\S+)$/
+/** How a model is named in a configuration. */
+export const MODEL = /^(scripted:.+|openai-compatible:https?:\/\/\S+\/\S+|[^/:\s]+\/\S+)$/
 
 export const readAgent: Reader<AgentConfig> = (value, path, complain) => {
   const agent = readRecord(

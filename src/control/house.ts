@@ -1,3 +1,4 @@
+import { iso } from '../base/clock.ts'
 import { countMatters } from '../actions/desk.ts'
 import type { Answer, Ask } from '../api/routes.ts'
 import { HoldfastError } from '../base/errors.ts'
@@ -8,7 +9,7 @@ import { blockedQuotas } from '../model/quota.ts'
 import { judgeProcess } from '../processes/identity.ts'
 import { allBreakers, openBreakers } from '../runs/breaker.ts'
 import { countRuns, listRuns } from '../runs/run.ts'
-import { endedRuns } from '../runs/series.ts'
+import { endedInSlots } from '../runs/series.ts'
 import { viewEvent, viewRun } from '../runs/view.ts'
 import { liveDaemons } from '../runs/worker.ts'
 import { countSchedules, troubledSchedules } from '../schedule/trouble.ts'
@@ -18,7 +19,7 @@ import { listActs } from '../tokens/act.ts'
 import { countMessages } from '../threads/message.ts'
 import type { Desk } from './desk.ts'
 import { theThread } from './find.ts'
-import { filled, iso, paged } from './page.ts'
+import { filled, paged } from './page.ts'
 import { silentRuns } from './silent.ts'
 import { waitingOnes } from './workspaces.ts'
 
@@ -72,7 +73,7 @@ export async function series(desk: Desk, ask: Ask<'series'>): Promise<Answer<'se
       remedy: `from is before to, with at most ${LIMITS.seriesBuckets} buckets between them`,
     })
   }
-  const buckets = await desk.read(endedRuns, from, to, bucketMs)
+  const buckets = await desk.read(endedInSlots, from, to, bucketMs)
   return {
     from: iso(from),
     to: iso(to),

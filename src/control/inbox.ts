@@ -79,8 +79,10 @@ async function ownDelivery(desk: Desk, id: string): Promise<readonly Message[]> 
 }
 
 export async function acknowledge(desk: Desk, { delivery }: Ask<'inbox.ack'>): Promise<Answer<'inbox.ack'>> {
-  await ownDelivery(desk, delivery)
-  const seen = await desk.apply(acknowledgeDelivery, delivery)
+  const found = await ownDelivery(desk, delivery)
+  // Where there is nothing to acknowledge, unknown, given back or seen before, no act is recorded.
+  const isOpen = found.some(({ state }) => state === 'leased')
+  const seen = isOpen ? await desk.apply(acknowledgeDelivery, delivery) : []
   const acknowledged = seen.length > 0 ? seen : await desk.read(findDelivery, delivery)
   if (acknowledged.length === 0) throw unknownDelivery(delivery)
   return { delivery, acknowledged: acknowledged.length }

@@ -8,5 +8,3 @@ export function paged<T extends { readonly id: string }>(items: readonly T[], li
 export function filled<T extends object>(fields: T): { readonly [K in keyof T]?: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never
 }
-
-export const iso = (instant: number) => new Date(instant).toISOString()

@@ -10,21 +10,12 @@ import { newScheduleId } from '../base/ids.ts'
 import { machineZone } from '../base/zone.ts'
 import { knownAgents } from '../runs/worker.ts'
 import { addSchedule, editSchedule } from '../schedule/edit.ts'
-import type { NewRule, NewSchedule } from '../schedule/edit.ts'
+import type { NewSchedule } from '../schedule/edit.ts'
 import { until } from '../schedule/plan.ts'
-import {
-  commandOf,
-  messageTo,
-  newThreadOf,
-  readName,
-  readOptions,
-  readRule,
-  settledFor,
-  webhookTo,
-} from '../schedule/request.ts'
+import { commandOf, messageTo, newThreadOf, readName, readOptions, readRule, webhookTo } from '../schedule/request.ts'
 import type { OptionsRequest, WhenRequest } from '../schedule/request.ts'
-import { nextInstants } from '../schedule/rule.ts'
-import type { Rule } from '../schedule/rule.ts'
+import { nextInstants, settledFor } from '../schedule/rule.ts'
+import type { NewRule, Rule } from '../schedule/rule.ts'
 import { DEFAULT_OPTIONS } from '../schedule/schedule.ts'
 import type { Schedule, Target } from '../schedule/schedule.ts'
 import { viewRule, viewSchedule } from '../schedule/view.ts'

@@ -1,3 +1,4 @@
+import { iso } from '../base/clock.ts'
 import { describeRule, ruleProblems } from '../actions/policy-check.ts'
 import type { RuleProblem } from '../actions/policy-check.ts'
 import { judge, matches } from '../actions/policy.ts'
@@ -10,7 +11,7 @@ import { effectOfCall } from '../loop/reply.ts'
 import type { Runtime } from '../runtime.ts'
 import type { Desk } from './desk.ts'
 import { onlyOne } from './find.ts'
-import { filled, iso } from './page.ts'
+import { filled } from './page.ts'
 
 /** Which actions are allowed, which ask, which are denied: in words that a person can check. */
 

@@ -1,3 +1,4 @@
+import { iso } from '../base/clock.ts'
 import type { Answer, Ask } from '../api/routes.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { newMessageId, newRunId, newThreadId } from '../base/ids.ts'
@@ -17,7 +18,7 @@ import { viewOccurrence, viewSchedule } from '../schedule/view.ts'
 import { zoneOf } from '../schedule/words.ts'
 import type { Desk } from './desk.ts'
 import { theSchedule, theThread } from './find.ts'
-import { filled, iso, paged } from './page.ts'
+import { filled, paged } from './page.ts'
 
 /** What comes by itself: how it stands, what came of it, and how it is steered. */
 

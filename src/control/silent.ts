@@ -1,3 +1,4 @@
+import { iso } from '../base/clock.ts'
 import type { Answer, Ask } from '../api/routes.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { newAttemptId } from '../base/ids.ts'
@@ -8,7 +9,6 @@ import type { HeldAttempt } from '../runs/recover.ts'
 import { viewRun } from '../runs/view.ts'
 import type { Desk } from './desk.ts'
 import { theRun } from './find.ts'
-import { iso } from './page.ts'
 
 /** Runs whose worker is on a machine that cannot be reached, and has been silent for longer than its lease. */
 

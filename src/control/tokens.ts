@@ -1,3 +1,4 @@
+import { iso } from '../base/clock.ts'
 import { createHash } from 'node:crypto'
 
 import type { Answer, Ask } from '../api/routes.ts'
@@ -8,7 +9,7 @@ import { createToken, listTokens, revokeToken, tokensByPrefix } from '../tokens/
 import type { Token } from '../tokens/token.ts'
 import type { Desk } from './desk.ts'
 import { onlyOne, theThread } from './find.ts'
-import { filled, iso, paged } from './page.ts'
+import { filled, paged } from './page.ts'
 
 /** Who else may come in, and how far. */
 

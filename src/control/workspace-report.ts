@@ -1,10 +1,11 @@
+import { iso } from '../base/clock.ts'
 import type { Answer, Ask } from '../api/routes.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
 import { reportLines } from '../workspace/report.ts'
 import type { ReportLine } from '../workspace/report.ts'
 import type { Desk } from './desk.ts'
-import { filled, iso } from './page.ts'
+import { filled } from './page.ts'
 
 type Report = Answer<'workspaces.report'>
 
@@ -32,9 +33,8 @@ export function countLines(lines: readonly ReportLine[]): Report {
   const ended = lines.filter(({ state }) => state === 'would_land' || state === 'would_discard')
   const changing = ended.filter(({ changedCount }) => changedCount > 0)
   const discarded = changing.filter(({ state }) => state === 'would_discard')
-  const instants = lines.map(({ openedAt }) => openedAt)
   const counted = {
-    ...(lines.length === 0 ? {} : { from: iso(Math.min(...instants)), to: iso(Math.max(...instants)) }),
+    ...spanOf(lines),
     runs: lines.length,
     open: lines.length - ended.length,
     wouldLand: tally(changing.filter(({ state }) => state === 'would_land')),
@@ -45,6 +45,13 @@ export function countLines(lines: readonly ReportLine[]): Report {
     repositories: repositoriesOf(changing),
   }
   return { ...counted, advice: adviceOn(counted) }
+}
+
+/** Sorted: there may be more lines than a function takes arguments. */
+function spanOf(lines: readonly ReportLine[]): Pick<Report, 'from' | 'to'> {
+  const instants = lines.map(({ openedAt }) => openedAt).toSorted((a, b) => a - b)
+  const [first, last] = [instants[0], instants.at(-1)]
+  return first === undefined || last === undefined ? {} : { from: iso(first), to: iso(last) }
 }
 
 const sum = (values: readonly number[]) => values.reduce((total, each) => total + each, 0)

@@ -1,4 +1,3 @@
-import { newMessageId, newRunId } from '../base/ids.ts'
 import type { MessageId, RunId, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { addressLetter, viewSent } from '../runs/address.ts'
@@ -66,8 +65,7 @@ interface Post {
 async function post({ store, agents, random }: Desk, { caller }: Call, thread: Thread, { text, number }: Post) {
   const key = `mcp:${caller.thread.id}:${number}`
   const sending = addressLetter({ agents, random }, { to: { thread }, text, key })
-  const fresh = { messageId: newMessageId(random), runId: newRunId(random) }
-  const sent = await store.apply(sendMessage, { ...sending, ...fresh, from: caller.thread.id })
+  const sent = await store.apply(sendMessage, { ...sending, from: caller.thread.id })
   const { message, threadId, runId } = viewSent(sent, text)
   return done({ message: message.id, thread: threadId, ...(runId === undefined ? {} : { run: runId }) })
 }

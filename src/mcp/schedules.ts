@@ -86,6 +86,7 @@ async function perform(
     runId: run.id,
     folder: desk.folder,
     mark: '',
+    fence: 0,
     deadline: desk.clock.now() + tool.timeoutMs,
   })
   return outcome.kind === 'done' ? done(outcome.result) : failed(outcome.error)

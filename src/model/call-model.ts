@@ -11,7 +11,7 @@ import { blockQuota, quotaSucceeded, seeQuota, waitFor } from './quota.ts'
 import type { QuotaAnswer, Slot } from './quota.ts'
 import { tryModel } from './try-model.ts'
 import type { Tried } from './try-model.ts'
-import { addUsage, NO_USAGE } from './usage.ts'
+import { addUsage, NO_USAGE } from '../loop/usage.ts'
 
 export interface ModelPorts {
   readonly store: Store

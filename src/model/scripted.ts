@@ -8,7 +8,7 @@ import type { LanguageModel, ModelCallOptions, ModelReply, ModelRequest, ModelUs
 import { errorOfResponse, ModelError } from './model-error.ts'
 import { parseScript, partsOf } from './script.ts'
 import type { Script, ScriptedError, ScriptedReply, ScriptPart } from './script.ts'
-import { NO_USAGE } from './usage.ts'
+import { NO_USAGE } from '../loop/usage.ts'
 
 /**
  * A model that answers from a script, for demos and tests: the k-th recorded reply of a thread is the script's k-th.

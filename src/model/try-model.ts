@@ -3,7 +3,7 @@ import { describeError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { LanguageModel, ModelCallOptions, ModelReply, ModelRequest, ModelUsage } from '../loop/ports.ts'
 import { ModelError } from './model-error.ts'
-import { NO_USAGE } from './usage.ts'
+import { NO_USAGE } from '../loop/usage.ts'
 
 export type Tried = (
   | { readonly kind: 'replied'; readonly reply: ModelReply }

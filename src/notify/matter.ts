@@ -1,6 +1,9 @@
 import { findAction } from '../actions/action.ts'
 import { findApproval } from '../actions/approval.ts'
+import { iso } from '../base/clock.ts'
+import type { Instant } from '../base/clock.ts'
 import type { ActionId } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
 import { visibleLine } from '../base/visible.ts'
 import type { Event } from '../events/event.ts'
 import { findRun } from '../runs/run.ts'
@@ -42,16 +45,17 @@ const SAID: Readonly<Record<string, (event: Event) => Transition<Notice | undefi
   'workspace.quarantined': workspaceNotice,
 }
 
-/** What says by itself whom it needs. */
+/** What says by itself whom it needs: nobody can look up whether it still does, so only what is new is told. */
 const SAID_AT_ONCE: Readonly<Record<string, (event: Event) => Notice | undefined>> = {
   'schedule.paused': pausedNotice,
   'occurrence.settled': firingNotice,
 }
 
 /** Undefined: it needs nobody, or not any more; what was settled before anybody looked is not told. */
-export function* noticeOf(event: Event): Transition<Notice | undefined> {
+export function* noticeOf(event: Event, now: Instant): Transition<Notice | undefined> {
   const say = SAID[event.type]
-  return say === undefined ? SAID_AT_ONCE[event.type]?.(event) : yield* say(event)
+  if (say !== undefined) return yield* say(event)
+  return event.at > now - LIMITS.noticeNewsMs ? SAID_AT_ONCE[event.type]?.(event) : undefined
 }
 
 const nameIn = ({ data }: Event, key: string): string => (typeof data[key] === 'string' ? data[key] : '')
@@ -62,7 +66,7 @@ const placeOf = (page: string, id: string): string => `/${page}/${encodeURICompo
 function about({ seq, at, threadId, runId }: Event) {
   return {
     seq,
-    at: new Date(at).toISOString(),
+    at: iso(at),
     ...(threadId === null ? {} : { threadId: visibleLine(threadId) }),
     ...(runId === null ? {} : { runId: visibleLine(runId) }),
   }

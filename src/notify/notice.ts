@@ -1,6 +1,8 @@
+import type { Instant } from '../base/clock.ts'
 import type { Event } from '../events/event.ts'
 import { eventsAfter, record } from '../events/event.ts'
 import { LIMITS } from '../base/limits.ts'
+import { storeTime } from '../store/clock.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
@@ -49,15 +51,16 @@ export function* queueNotices(channels: readonly string[]): Transition<number> {
   // Another daemon may have looked at the same: one of the two moves the cursor.
   const moved = yield* run(sql`update notice_cursor set seq = ${last.seq} where id = 1 and seq = ${seq}`)
   if (moved === 0) return 0
-  for (const event of events) yield* storeNotices(event, channels)
+  const { at } = yield* storeTime.single()
+  for (const event of events) yield* storeNotices(event, channels, at)
   return events.length
 }
 
 /** So that the order of texts is that of numbers. */
 const SEQ_DIGITS = 16
 
-function* storeNotices(event: Event, channels: readonly string[]): Transition<void> {
-  const notice = yield* noticeOf(event)
+function* storeNotices(event: Event, channels: readonly string[], at: Instant): Transition<void> {
+  const notice = yield* noticeOf(event, at)
   if (notice === undefined) return
   for (const channel of channels) {
     yield* run(sql`insert into notices (id, channel, body, state, next_at, created_at)

@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import { HoldfastError } from '../base/errors.ts'
+import { withReferences } from '../base/variables.ts'
 import type { Channel } from './channel.ts'
 import { desktopChannel } from './desktop.ts'
 import { ntfyChannel, signatureOf, webhookChannel } from './post.ts'
@@ -23,8 +24,6 @@ export function openChannels(configs: readonly ChannelConfig[], clock: Clock, va
   })
 }
 
-const REFERENCE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
-
 /** Proves to the receivers of schedules' webhooks who sends them. */
 export function openSigner(secret: string | undefined, clock: Pick<Clock, 'now'>, variables: Variables) {
   if (secret === undefined) return undefined
@@ -33,7 +32,7 @@ export function openSigner(secret: string | undefined, clock: Pick<Clock, 'now'>
 }
 
 const filled = (place: string, key: string, value: string, variables: Variables): string =>
-  value.replace(REFERENCE, (_, name: string) => {
+  withReferences(value, (name) => {
     const found = variables[name]
     if (found !== undefined && found !== '') return found
     throw new HoldfastError('usage/config', `"${place}" needs the variable ${name} for its ${key}, which is not set`, {

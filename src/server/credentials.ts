@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
 import { PAGE_HEADER } from '../api/client.ts'
@@ -32,7 +32,7 @@ export interface Keys {
   readonly cookieName: () => string
 }
 
-const digest = (text: string) => createHash('sha256').update(text).digest()
+const digest = (text: string) => hash('sha256', text, 'buffer')
 
 /** How long the comparison takes says nothing about the token: digests have one length and are compared whole. */
 export const isSame = (given: string, token: string): boolean => timingSafeEqual(digest(given), digest(token))

@@ -2,15 +2,16 @@ import type { Context } from 'hono'
 
 import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
+import { nothingToSay } from '../hooks/answer.ts'
 import { Unreadable, isClient } from '../hooks/event.ts'
 import { hear } from '../hooks/hear.ts'
 import type { Listener } from '../hooks/hear.ts'
-import { shownIn } from '../hooks/notes.ts'
+import { lastShown } from '../hooks/notes.ts'
 import { replaySpool } from '../hooks/spool.ts'
 import { readTold } from '../hooks/told.ts'
 import type { Runtime } from '../runtime.ts'
 import type { Env } from './env.ts'
-import { answerJson } from './headers.ts'
+import { answerAtOnce, answerJson } from './headers.ts'
 import { wrong } from './parse.ts'
 
 /*
@@ -41,7 +42,7 @@ export async function hearClient(c: Context<Env>, runtime: Runtime): Promise<Res
       remedy: 'use claude, codex or gemini',
     })
   const input = await c.req.text()
-  const shown = shownIn(runtime.home, client, input)
-  const { output } = await hear(listenerOf(runtime), { client, input, ...(shown === undefined ? {} : { shown }) })
-  return c.body(output === '' ? '{}' : output, 200, { 'Content-Type': 'application/json' })
+  const noted = (session: string) => lastShown(runtime.home, client, session)
+  const { output } = await hear({ ...listenerOf(runtime), lastShown: noted }, { client, input })
+  return answerAtOnce(c, output === '' ? nothingToSay(client) : output)
 }

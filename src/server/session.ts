@@ -1,3 +1,4 @@
+import { iso } from '../base/clock.ts'
 import type { Context } from 'hono'
 
 import type { Answer } from '../api/routes.ts'
@@ -82,7 +83,7 @@ export async function closeSession(c: Context<Env>, doors: Doors): Promise<Respo
 
 export function makeCode(c: Context<Env>, { codes, url }: Doors): Response {
   const { code, expiresAt } = codes.make()
-  return answerJson(c, { code, expiresAt: new Date(expiresAt).toISOString(), url: signInUrl(url(), code) }, 201)
+  return answerJson(c, { code, expiresAt: iso(expiresAt), url: signInUrl(url(), code) }, 201)
 }
 
 /** Behind `#`: a browser keeps that part to itself. */

@@ -1,4 +1,5 @@
-import { readFile, stat } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
 
 import { HoldfastError } from '../base/errors.ts'
 import { createFileOnce, errorCode } from '../base/files.ts'
@@ -23,10 +24,13 @@ export async function makeTokenFile(path: string, random: Randomness, warn: (tex
   if ((mode & OTHERS) !== 0) warn(`others on this machine can read ${path}; chmod 600 it, or remove it for a new one`)
 }
 
-/** As it is now. A file that is gone, or holds no token, lets nobody in. */
+/**
+ * As it is now. A file that is gone, or holds no token, lets nobody in. Read at once, as every request waits for it: the
+ * thread pool is passed four times for a file, and costs more than its line.
+ */
 export async function readTokenFile(path: string): Promise<string | undefined> {
   try {
-    const text = (await readFile(path, 'utf8')).trim()
+    const text = readFileSync(path, 'utf8').trim()
     return GOOD.test(text) ? text : undefined
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return undefined

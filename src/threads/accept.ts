@@ -1,27 +1,18 @@
 import type { MessageId, RunId, ThreadId } from '../base/ids.ts'
-import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
 import { now, sql } from '../store/sql.ts'
-import { all, first, one, run } from '../store/transition.ts'
+import { all, one } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { buryMessage } from './dead-letter.ts'
 import type { DeadReason } from './dead-letter.ts'
 import { messageRow } from './message.ts'
-import type { Message, MessageKind } from './message.ts'
-import { beginningOf } from './message-text.ts'
+import type { Message } from './message.ts'
+import { putMessage } from './put.ts'
+import type { PutMessage } from './put.ts'
 import { holdThread } from './thread.ts'
 import type { Thread } from './thread.ts'
 
-export interface NewMessage {
-  readonly id: MessageId
-  readonly threadId: ThreadId
-  readonly from?: ThreadId
-  readonly kind: MessageKind
-  /** The producer's own name for it: the same key is the same message, whatever it says. */
-  readonly key: string
-  readonly body: Readonly<Record<string, unknown>>
-  /** The run that it tells of. */
-  readonly about?: RunId
+export interface NewMessage extends PutMessage {
   /** When its producer began: a recipient that began after that is a later one of the same name. */
   readonly since?: number
   /** Not to be delivered at all: kept as a dead letter, so that it is counted and can be listed. */
@@ -40,23 +31,9 @@ export interface Accepted {
 export function* acceptMessage(message: NewMessage): Transition<Accepted> {
   // Held, so that its generation does not end before this is stored; and of two that tell of the same wait one sees the other.
   const recipient = yield* holdThread(message.threadId)
-  const generation = recipient?.generation ?? 1
-  const { body, attachment, isTooLarge } = withinLimit(message.body)
-  const stored = yield* first(
-    messageRow,
-    sql`insert into messages (id, thread_id, generation, from_thread, kind, key, state, body, created_at, next_attempt_at)
-      values (${message.id}, ${message.threadId}, ${generation}, ${message.from ?? null}, ${message.kind},
-        ${message.key}, 'pending', ${JSON.stringify(body)}, ${now},
-        ${recipient === undefined ? sql`${now} + ${LIMITS.heldFirstMs}` : sql`null`})
-      on conflict do nothing returning *`,
-  )
-  if (stored === undefined) return { message: yield* knownMessage(message, generation), isNew: false }
-  if (attachment !== undefined) {
-    yield* run(sql`insert into attachments (message_id, content) values (${stored.id}, ${attachment})`)
-  }
-  const data = { messageId: stored.id, kind: stored.kind }
-  const about = message.about === undefined ? {} : { runId: message.about }
-  yield* record({ type: 'message.accepted', threadId: stored.threadId, ...about, data })
+  const put = yield* putMessage(message, recipient)
+  if (put === undefined) return { message: yield* knownMessage(message, recipient?.generation ?? 1), isNew: false }
+  const { message: stored, isTooLarge } = put
   if (stored.kind === 'waiting') yield* replaceOlder(stored)
   const reason = message.suppressed ?? (isTooLarge ? 'too large' : undeliverable(message, recipient))
   if (reason !== undefined) return { message: yield* buryMessage(stored, reason), isNew: true }
@@ -92,28 +69,6 @@ function* replaceOlder(newer: Message): Transition<void> {
     yield* record({ type: 'message.replaced', threadId, data: { messageId: id, by: newer.id } })
   }
 }
-
-interface Limited {
-  readonly body: Readonly<Record<string, unknown>>
-  readonly attachment?: string
-  readonly isTooLarge: boolean
-}
-
-/** The beginning stays in the message, the whole beside it, to be fetched by whoever wants it. */
-function withinLimit(body: Readonly<Record<string, unknown>>): Limited {
-  for (const [field, words] of Object.entries(body)) {
-    if (typeof words !== 'string' || Buffer.byteLength(words) <= LIMITS.messageBytes) continue
-    const bytes = Buffer.byteLength(words)
-    const cut = { ...body, [field]: beginningOf(words, LIMITS.messageBytes), attachedBytes: bytes }
-    if (bytes > LIMITS.attachmentBytes) return { body: cut, isTooLarge: true }
-    return { body: cut, attachment: words, isTooLarge: isStillTooLarge(cut) }
-  }
-  return { body, isTooLarge: isStillTooLarge(body) }
-}
-
-// One long text is foreseen; a body that is longer than that without it, or with it cut, is none of ours.
-const isStillTooLarge = (body: Readonly<Record<string, unknown>>) =>
-  Buffer.byteLength(JSON.stringify(body)) > 4 * LIMITS.messageBytes
 
 export interface Completion {
   readonly from: ThreadId

@@ -72,7 +72,7 @@ export const countReplies = single((runId: RunId) =>
   one(countRow, sql`select count(*) as count from entries where run_id = ${runId} and kind = 'assistant'`),
 )
 
-/** What came before an entry, or without one the end, at most so many, oldest first. */
+/** What came before an entry, or without one the end of the conversation: at most so many, oldest first. */
 export const entriesBefore = single(
   (threadId: ThreadId, generation: number, before: number | undefined, limit: number) =>
     all(
@@ -81,15 +81,6 @@ export const entriesBefore = single(
         and ${before === undefined ? sql`1 = 1` : sql`seq < ${before}`}
         order by seq desc limit ${limit}) as latest order by seq`,
     ),
-)
-
-/** The end of a conversation, at most so many entries, oldest first. */
-export const latestEntries = single((threadId: ThreadId, generation: number, limit: number) =>
-  all(
-    entryRow,
-    sql`select * from (select * from entries where thread_id = ${threadId} and generation = ${generation}
-        order by seq desc limit ${limit}) as latest order by seq`,
-  ),
 )
 
 export const entriesOfRun = single((runId: RunId) =>

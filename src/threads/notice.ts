@@ -1,15 +1,16 @@
-import type { ThreadId } from '../base/ids.ts'
-import { now, sql } from '../store/sql.ts'
-import { run } from '../store/transition.ts'
+import type { MessageId, ThreadId } from '../base/ids.ts'
 import type { Transition } from '../store/transition.ts'
+import { resumeWaiting } from '../runs/park.ts'
+import { putMessage } from './put.ts'
 import { findThread } from './thread.ts'
 
 /** Tells a thread something of ours, once by its key. False if there is no such thread (any more). */
 export function* tellThread(threadId: ThreadId, key: string, text: string): Transition<boolean> {
   const thread = yield* findThread.single(threadId)
   if (thread === undefined || thread.state === 'removed') return false
-  yield* run(sql`insert into messages (id, thread_id, generation, from_thread, kind, key, state, body, created_at)
-    values (${`msg_${key.replaceAll(':', '_')}`}, ${threadId}, ${thread.generation}, null, 'notice', ${key}, 'pending', ${JSON.stringify({ text })}, ${now})
-    on conflict do nothing`)
+  const id = `msg_${key.replaceAll(':', '_')}` as MessageId
+  const put = yield* putMessage({ id, threadId, kind: 'notice', key, body: { text } }, thread)
+  // It is no news of a child: a run that waits for its children goes on, and hears of it.
+  if (put !== undefined) yield* resumeWaiting(threadId)
   return true
 }

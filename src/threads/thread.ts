@@ -1,3 +1,4 @@
+import { invariant } from '../base/errors.ts'
 import type { ThreadId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { integer, nullable, oneOf, row, text } from '../store/row.ts'
@@ -51,7 +52,7 @@ export function* openThread(id: ThreadId, agent: string, parentId: ThreadId | nu
 
 function* readThread(id: ThreadId): Transition<Thread> {
   const thread = yield* findThread.single(id)
-  if (thread === undefined) throw new Error(`thread ${id} vanished inside a transaction`)
+  invariant(thread !== undefined, `thread ${id} vanished inside a transaction`)
   return thread
 }
 

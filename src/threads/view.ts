@@ -1,3 +1,4 @@
+import { iso } from '../base/clock.ts'
 import type { Message } from './message.ts'
 import type { Thread } from './thread.ts'
 
@@ -9,7 +10,7 @@ export function viewThread({ id, agent, state, generation, parentId, createdAt }
     state,
     generation,
     ...(parentId === null ? {} : { parentId }),
-    createdAt: new Date(createdAt).toISOString(),
+    createdAt: iso(createdAt),
   }
 }
 
@@ -27,8 +28,8 @@ export function viewMessage(message: Message) {
     ...(reason === null ? {} : { reason }),
     attempts,
     body,
-    createdAt: new Date(createdAt).toISOString(),
-    ...(dueAt === null ? {} : { dueAt: new Date(dueAt).toISOString() }),
+    createdAt: iso(createdAt),
+    ...(dueAt === null ? {} : { dueAt: iso(dueAt) }),
     ...(consumedByRun === null ? {} : { consumedByRun }),
   }
 }

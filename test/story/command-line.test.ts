@@ -1,4 +1,4 @@
-import { chmodSync, cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { describe, expect, test } from 'vitest'
@@ -96,6 +96,17 @@ describe('holdfast run', () => {
     expect((child.result as { stdout: { head: string } }).stdout.head).toBe(`${child.threadId} ${child.id}\n`)
   })
 
+  test('a name means the thread of exactly that name, not one that begins with it', async () => {
+    const place = new Installation()
+    for (const name of ['build-1', 'build-2', 'build', 'b']) {
+      const run = await place.json<RunView>(['run', '--thread', name, '--', 'true'])
+      expect(run.threadId).toBe(name)
+    }
+    const { threadId } = await place.json<RunView>(['run', '--', 'true'])
+    const again = await place.json<RunView>(['run', '--thread', threadId.slice(0, -2), '--', 'true'])
+    expect(again.threadId).toBe(threadId)
+  })
+
   test('reads what is piped into it', async () => {
     const place = new Installation()
     const piped = startProcess('sh', ['-c', `printf 'a\\nb\\n' | ${process.cwd()}/bin/holdfast run -- wc -l`], {
@@ -131,6 +142,44 @@ describe('holdfast run', () => {
   })
 })
 
+describe('what a command says', () => {
+  const shell = (place: Installation, line: string) =>
+    startProcess('sh', ['-c', line], {
+      HOLDFAST_HOME: place.home,
+      HOLDFAST: join(process.cwd(), 'bin', 'holdfast'),
+    })
+
+  test('a reader who has seen enough ends what would go on for ever, without a word', async () => {
+    const place = new Installation()
+    await place.run(['run', '--', 'true'])
+    const piped = shell(place, `"$HOLDFAST" runs events --follow | head -n 1`)
+    let ended: Awaited<typeof piped.ended> | undefined
+    void piped.ended.then((how) => (ended = how))
+    // That the reader has gone shows when there is something to be said again.
+    await until('it ended', async () => ended ?? (await place.run(['run', '--', 'true']), undefined))
+    expect(ended).toMatchObject({
+      code: 0,
+      stderr: '',
+      stdout: expect.stringMatching(/^ +1 .*thread.created/) as string,
+    })
+  })
+
+  test('a folder that is gone is called that', async () => {
+    const gone = temporaryFolder()
+    const ended = await shell(new Installation(), `cd '${gone}' && rmdir '${gone}' && "$HOLDFAST" run -- true`).ended
+    expect(ended.stderr).toContain('usage/no-working-folder')
+    expect(ended.code).toBe(2)
+  })
+
+  test('a result that could not be written is a failure', async ({ skip }) => {
+    if (!existsSync('/dev/full')) return skip()
+    const ended = await shell(new Installation(), `"$HOLDFAST" runs list --json > /dev/full`).ended
+    expect(ended.stderr).toContain('output/not-written')
+    expect(ended.stderr).not.toMatch(/^\s+at /m)
+    expect(ended.code).toBe(1)
+  })
+})
+
 describe('bad input', () => {
   const cases: [title: string, args: string[], code: number, says: string][] = [
     ['an unknown run', ['runs', 'show', 'run_nope'], 3, 'there is no run "run_nope"'],
@@ -146,6 +195,10 @@ describe('bad input', () => {
     ['a parent that is not there', ['run', '--parent', 'nobody', '--', 'true'], 3, 'there is no thread "nobody"'],
     ['self outside of a run', ['run', '--parent', 'self', '--', 'true'], 2, 'there is no "self"'],
     ['a thread id that is not there', ['run', '--thread', 'thr_0', '--', 'true'], 3, 'there is no thread "thr_0"'],
+    ['a name with spaces', ['run', '--thread', 'my tests', '--', 'true'], 2, 'cannot be the name of a thread'],
+    ['self for a child', ['run', '--thread', 'self', '--', 'true'], 2, '--parent self'],
+    ['an event number that is none', ['runs', 'events', '--after', 'soon'], 2, 'a sequence number is wanted'],
+    ['a file where a folder should be', ['init', '/dev/null/sub'], 1, 'a file is in the way'],
     ['a state that is none', ['runs', 'list', '--state', 'asleep'], 2, 'Allowed choices'],
     ['no workers', ['up', '--workers', '0'], 2, '--workers wants'],
     ['a configuration that is not there', ['--config', '/nowhere.json', 'status'], 2, 'cannot be read'],
@@ -163,6 +216,12 @@ describe('bad input', () => {
     const { stdout, code } = await new Installation().run(['--json', 'runs', 'show', 'nope'])
     expect(code).toBe(3)
     expect(JSON.parse(stdout)).toMatchObject({ error: { code: 'not-found/run' } })
+  })
+
+  test('so is what the command line itself does not understand', async () => {
+    const { stdout, stderr, code } = await new Installation().run(['--json', 'status', '--frobnicate'])
+    expect([code, stderr]).toEqual([2, expect.stringContaining('unknown option')])
+    expect(JSON.parse(stdout)).toMatchObject({ error: { code: 'usage/arguments' } })
   })
 
   test('a configuration with an unknown setting names it and what is known', async () => {

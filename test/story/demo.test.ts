@@ -1,13 +1,10 @@
 import { appendFileSync, existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 
 import { describe, expect, test } from 'vitest'
 
 import { temporaryFolder } from '../support/engines.ts'
-import { processesWith, startProcess, supervisorsOf, until } from '../support/holdfast.ts'
-
-const PROGRAM = fileURLToPath(new URL('../../bin/holdfast', import.meta.url))
+import { PROGRAM, processesWith, startProcess, supervisorsOf, until } from '../support/holdfast.ts'
 
 interface Played {
   readonly verified: boolean

@@ -53,6 +53,16 @@ test('a folder, a model and clients can be named', async () => {
   expect([...agents.keys()]).toEqual(['clerk', 'claude', 'codex'])
 })
 
+test('what it says to type next can be typed, and a model that no configuration may name is refused before anything is written', async () => {
+  const { home, holdfast } = newcomer()
+  const folder = join(home, "Ann's project")
+  const refused = await holdfast('init', folder, '--model', 'sonnet')
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('"sonnet" is not the name of a model')])
+  expect(existsSync(folder)).toBe(false)
+  const { stdout } = await holdfast('init', folder)
+  expect(stdout).toContain(`--config '${join(home, "Ann'\\''s project", 'holdfast.config.json')}' up`)
+})
+
 test('whoever writes to an agent of a running daemon need not have its configuration', async () => {
   const { home, holdfast, start } = newcomer()
   const folder = join(home, 'elsewhere')

@@ -1,13 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 
 import { describe, expect, test } from 'vitest'
 
 import { temporaryFolder } from '../support/engines.ts'
-import { startProcess } from '../support/holdfast.ts'
-
-const PROGRAM = fileURLToPath(new URL('../../bin/holdfast', import.meta.url))
+import { PROGRAM, startProcess } from '../support/holdfast.ts'
 
 /** A home whose configuration somebody has just broken. */
 function broken() {

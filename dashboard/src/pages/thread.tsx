@@ -3,7 +3,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks'
 import { call } from '../api/client.ts'
 import type { Run, WholeThread } from '../api/shapes.ts'
 import { conversationOf } from '../look/conversation.ts'
-import type { Said1 } from '../look/conversation.ts'
+import type { ConversationItem } from '../look/conversation.ts'
 import { isActive, shownState } from '../look/states.ts'
 import { many, money, shortId, visible } from '../look/words.ts'
 import { ActionCard } from '../parts/action-card.tsx'
@@ -126,7 +126,7 @@ function Conversation({ thread }: { readonly thread: WholeThread }) {
   )
 }
 
-function Item({ item }: { readonly item: Said1 }) {
+function Item({ item }: { readonly item: ConversationItem }) {
   switch (item.kind) {
     case 'user':
       return <UserSaid {...item} />
@@ -160,7 +160,7 @@ function Item({ item }: { readonly item: Said1 }) {
   }
 }
 
-const UserSaid = ({ text, note, from }: Extract<Said1, { kind: 'user' }>) => (
+const UserSaid = ({ text, note, from }: Extract<ConversationItem, { kind: 'user' }>) => (
   <div class="user ml-auto w-fit max-w-[85%]">
     {from !== undefined && <p class="text-quiet mb-0.5 text-right text-xs">{visible(from)}</p>}
     <div

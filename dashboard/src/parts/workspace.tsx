@@ -66,7 +66,10 @@ const SENTENCES: Readonly<Partial<Record<Workspace['state'], (workspace: Workspa
     `What became of it cannot be proven${because(workspace)}. Nothing more is done without you.`,
   kept: ({ keptAs, branch }) => `It is kept as the branch ${keptAs ?? branch}.`,
   observing: () => 'It ran in your own tree. What a transaction would have done is being looked at.',
-  would_land: ({ branch }) => `It ran in your own tree. A transaction would have landed this on ${branch}.`,
+  would_land: ({ branch }) =>
+    branch === ''
+      ? 'It ran in your own tree. No branch was checked out, so a transaction would have been refused.'
+      : `It ran in your own tree. A transaction would have landed this on ${branch}.`,
   would_discard: (workspace) =>
     `It ran in your own tree. A transaction would have kept this out of it${because(workspace)}.`,
 }

@@ -26,9 +26,13 @@ export function onVoid(listener: () => void): () => void {
   return () => voided.delete(listener)
 }
 
-/** The stream is there, for the first time or again. */
-const opened = new Set<() => void>()
-export function onOpen(listener: () => void): () => void {
+/**
+ * The stream is there. `anew`: it begins with what happens from now on, so what was read before that may miss something; otherwise
+ * it goes on where it was.
+ */
+type Opened = (anew: boolean) => void
+const opened = new Set<Opened>()
+export function onOpen(listener: Opened): () => void {
   opened.add(listener)
   return () => opened.delete(listener)
 }
@@ -72,10 +76,15 @@ export async function stayConnected(): Promise<void> {
   const mine = new AbortController()
   stop = mine
   let begun = false
+  let isVoid = false
   for (let failures = 0; !mine.signal.aborted; failures += 1) {
     try {
+      let anew = !begun
       if (!begun) await beginning()
       begun = true
+      // Behind the number: what is read from here on has everything up to it, and the stream brings the rest.
+      if (isVoid) for (const listener of voided) listener()
+      isVoid = false
       for await (const frame of follow(lastSeq.value, mine.signal)) {
         if (frame.kind === 'event') hear(frame.data)
         else if (frame.kind === 'text') hearText(frame.data)
@@ -83,7 +92,8 @@ export async function stayConnected(): Promise<void> {
           failures = 0
           said.value = new Map()
           connection.value = 'live'
-          for (const listener of opened) listener()
+          for (const listener of opened) listener(anew)
+          anew = false
         }
       }
     } catch (error) {
@@ -92,7 +102,7 @@ export async function stayConnected(): Promise<void> {
       if (isSignedOut(problem)) return signOut('You are signed out: the daemon does not know this session any more.')
       if (problem.code === 'events/ahead' || problem.code === 'events/compacted') {
         begun = false
-        for (const listener of voided) listener()
+        isVoid = true
       }
     }
     connection.value = 'reconnecting'

@@ -64,7 +64,8 @@ class Pages<T> implements Paged<T> {
     void this.#newest()
     const stops = [
       onEvent((event) => this.#hear(event)),
-      onOpen(() => this.problem.value !== undefined && void this.#newest()),
+      onOpen((anew) => (anew || this.problem.value !== undefined) && void this.#newest()),
+      onVoid(() => this.#startOver()),
     ]
     return () => {
       for (const stop of stops) stop()
@@ -72,6 +73,14 @@ class Pages<T> implements Paged<T> {
       this.#timer = 0
       this.hold(false)
     }
+  }
+
+  /** Of another database: nothing of what is listed is there. */
+  #startOver(): void {
+    this.#waiting = undefined
+    this.loaded.value = false
+    this.items.value = []
+    void this.#newest()
   }
 
   #hear(event: Event): void {

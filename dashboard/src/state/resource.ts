@@ -77,8 +77,9 @@ onEvent(({ type, runId, threadId }) => {
 })
 
 // What could not be read while nobody answered is read now.
-onOpen(() => {
-  for (const { readers, problem, refresh } of kept.values()) if (readers > 0 && problem.value !== undefined) refresh()
+onOpen((anew) => {
+  for (const { readers, problem, refresh } of kept.values())
+    if (readers > 0 && (anew || problem.value !== undefined)) refresh()
 })
 
 onVoid(() => {

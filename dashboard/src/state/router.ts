@@ -7,7 +7,16 @@ const path = computed(() => address.value.split('?')[0] ?? '/')
 export const search = computed(() => new URLSearchParams(address.value.split('?')[1] ?? ''))
 
 /** The parts of the path: `/runs/run_1` is `['runs', 'run_1']`. */
-export const parts = computed(() => path.value.split('/').filter(Boolean).map(decodeURIComponent))
+export const parts = computed(() => path.value.split('/').filter(Boolean).map(decoded))
+
+/** An address that somebody typed may have a sign in it that means nothing: then it is what it is. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}
 
 export function go(to: string, { replace = false } = {}): void {
   if (to === address.value) return

@@ -5,7 +5,7 @@ import { asProblem } from '../api/client.ts'
 import type { Problem } from '../api/client.ts'
 import { listOccurrences, listSchedules } from '../api/schedules.ts'
 import type { Occurrence, Schedule } from '../api/schedules.ts'
-import { onEvent } from './live.ts'
+import { onEvent, onOpen } from './live.ts'
 
 export const schedules = signal<readonly Schedule[] | undefined>(undefined)
 export const occurrences = signal<readonly Occurrence[]>([])
@@ -28,6 +28,7 @@ export function useSchedules(): void {
   useEffect(() => {
     let timer = 0
     void readSchedules()
+    const stopOpening = onOpen((anew) => (anew || scheduleProblem.value !== undefined) && void readSchedules())
     const stop = onEvent(({ type }) => {
       if (!/^(schedule|occurrence)\./.test(type) || timer !== 0) return
       timer = window.setTimeout(() => {
@@ -37,6 +38,7 @@ export function useSchedules(): void {
     })
     return () => {
       stop()
+      stopOpening()
       clearTimeout(timer)
     }
   }, [])

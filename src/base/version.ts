@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { PACKAGE_FOLDER } from '../base/place.ts'
+import { PACKAGE_FOLDER } from './place.ts'
 
 export function ownVersion(): string {
   const text = readFileSync(join(PACKAGE_FOLDER, 'package.json'), 'utf8')

@@ -1,1 +1,0 @@
-export { addUsage, NO_USAGE } from '../loop/usage.ts'
