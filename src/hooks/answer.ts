@@ -18,6 +18,12 @@ export interface HookAnswer {
 
 export const NO_ANSWER: HookAnswer = { output: '' }
 
+/**
+ * What a client is told over HTTP when there is nothing to say. Claude Code takes `async` to mean that no answer will come, and
+ * goes on; an empty object it reads as an answer, and writes into its transcript, which costs each tool call 0.5 to 1.3 ms.
+ */
+export const nothingToSay = (client: Client): string => (client === 'claude' ? '{"async":true}' : '{}')
+
 const count = (messages: number) => (messages === 1 ? '1 message' : `${messages} messages`)
 
 /** What a model is given to read at the end of its turn. */

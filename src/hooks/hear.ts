@@ -17,7 +17,7 @@ import { findSession, sessionKey } from '../sessions/session.ts'
 import type { Client } from '../sessions/session.ts'
 import { recordUnreadable } from '../sessions/unreadable.ts'
 import type { Store } from '../store/store.ts'
-import { beginningOf } from '../threads/message-text.ts'
+import { beginningOf } from '../base/text.ts'
 import { pendingMessages } from '../threads/message.ts'
 import { NO_ANSWER, announce, goOn } from './answer.ts'
 import type { HookAnswer } from './answer.ts'
@@ -38,6 +38,8 @@ export interface Listener {
   readonly policy?: readonly PolicyRule[] | undefined
   /** How long a person has to answer. */
   readonly approvalMs?: number | undefined
+  /** What a client was last shown, for events that it sends by itself. Asked only where it matters: a tool call waits. */
+  readonly lastShown?: (sessionId: string) => string | null | undefined
 }
 
 const READERS: Readonly<Record<Client, (input: string) => HookEvent | Unreadable>> = {
@@ -55,11 +57,11 @@ export async function hear(listener: Listener, told: Told): Promise<HookAnswer> 
   if (isEnd && !isReport && told.ordinal === undefined) {
     return misheard(listener, told, `${event.name} has to be a command, or the end of a turn could be lost`)
   }
-  const heard = heardOf(told, event)
-  if (told.role === 'settle') return settleCall(listener, heard, event)
+  const heard = () => heardOf(listener, told, event)
+  if (told.role === 'settle') return settleCall(listener, heard(), event)
   if (told.role === 'permit' && event.call !== undefined && told.isReplayed !== true)
-    return permit(listener, told, heard, { ...event, call: event.call }, waiting)
-  return record(listener, told, event)
+    return permit(listener, told, heard(), { ...event, call: event.call }, waiting)
+  return (await isKnown(listener, told.client, event)) ? NO_ANSWER : record(listener, told, heard(), event)
 }
 
 async function misheard(
@@ -73,8 +75,9 @@ async function misheard(
   return NO_ANSWER
 }
 
-function heardOf(told: Told, { sessionId, transcript, cwd }: HookEvent): Heard {
-  const { client, ordinal, shown, tmux, startedFrom, startedBy } = told
+function heardOf({ lastShown }: Listener, told: Told, { sessionId, transcript, cwd }: HookEvent): Heard {
+  const { client, ordinal, tmux, startedFrom, startedBy } = told
+  const shown = told.shown === undefined ? lastShown?.(sessionId) : told.shown
   return {
     client,
     sessionId,
@@ -85,10 +88,9 @@ function heardOf(told: Told, { sessionId, transcript, cwd }: HookEvent): Heard {
   }
 }
 
-async function record(listener: Listener, told: Told, event: HookEvent): Promise<HookAnswer> {
+async function record(listener: Listener, told: Told, heard: Heard, event: HookEvent): Promise<HookAnswer> {
   const { store } = listener
   const { happening, turn } = event
-  const heard = heardOf(told, event)
   switch (happening.kind) {
     case 'started':
       return started(listener, heard, happening.source)
@@ -96,7 +98,7 @@ async function record(listener: Listener, told: Told, event: HookEvent): Promise
       await store.apply(turnBegun, heard, turn)
       return NO_ANSWER
     case 'active':
-      await active(listener, heard, happening.inTurn)
+      await store.apply(sessionActive, heard, happening.inTurn)
       return NO_ANSWER
     case 'stopped':
       return stopped(listener, heard, { ...event, happening }, told.isReplayed === true)
@@ -131,10 +133,10 @@ async function started(
 }
 
 /** One more tool of a turn that is known to be under way changes nothing: it is not written down. */
-async function active({ store }: Listener, heard: Heard, inTurn: boolean): Promise<void> {
-  const known = await store.read(findSession, sessionKey(heard.client, heard.sessionId))
-  if (known !== undefined && known.deliveryId === null && (known.state === 'busy' || !inTurn)) return
-  await store.apply(sessionActive, heard, inTurn)
+async function isKnown({ store }: Listener, client: Client, { happening, sessionId }: HookEvent): Promise<boolean> {
+  if (happening.kind !== 'active') return false
+  const known = await store.read(findSession, sessionKey(client, sessionId))
+  return known?.deliveryId === null && (known.state === 'busy' || !happening.inTurn)
 }
 
 async function stopped(

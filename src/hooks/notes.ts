@@ -7,21 +7,14 @@ import { errorCode } from '../base/files.ts'
 import { LIMITS } from '../base/limits.ts'
 import { thisPlace } from '../processes/identity.ts'
 import type { Client } from '../sessions/session.ts'
-import { Unreadable, fieldsOf, sessionIn } from './event.ts'
 
 /** What bin/hook.cjs remembers of sessions: how many events each had, and what its client was last shown. */
 const notesFolder = (home: string) => join(home, 'hooks', 'sessions')
 
-/** Which delivery the client was last shown, for an event that it sent by itself. Null: none. Undefined: nobody knows. */
-export function shownIn(home: string, client: Client, input: string): string | null | undefined {
-  const fields = fieldsOf(input)
-  const sessionId = fields instanceof Unreadable ? undefined : sessionIn(fields)
-  return sessionId === undefined ? undefined : lastShown(home, client, sessionId)
-}
-
 /**
- * A session of which nothing is noted here may live on another machine: nobody knows. Read at once: a tool call waits for it,
- * and on a busy machine each way through the thread pool costs more than the file.
+ * Which delivery the client was last shown. Null: none. Undefined: nobody knows, as of a session that has no notes here and
+ * may live on another machine. Read at once: a tool call waits for it, and on a busy machine each way through the thread
+ * pool costs more than the file.
  */
 export function lastShown(home: string, client: Client, sessionId: string): string | null | undefined {
   const note = join(notesFolder(home), `${client}-${sessionId}`)

@@ -8,7 +8,9 @@ import { findApproval, subjectDigest } from '../../src/actions/approval.ts'
 import { decideApproval } from '../../src/actions/decide.ts'
 import type { Answer } from '../../src/actions/decide.ts'
 import { askedMatters } from '../../src/actions/desk.ts'
+import { resolveDoubt } from '../../src/actions/doubt.ts'
 import type { PolicyRule } from '../../src/actions/policy.ts'
+import { resolved } from '../../src/actions/verdict.ts'
 import { systemRandomness as random } from '../../src/base/ids.ts'
 import type { ThreadId } from '../../src/base/ids.ts'
 import { hear } from '../../src/hooks/hear.ts'
@@ -249,7 +251,7 @@ test('somebody answers in the client: the request is withdrawn, and who holds it
   await assertInvariants(store)
 })
 
-test('a client that dies over a call that was approved leaves it in doubt', async () => {
+test('a client that dies over a call that was approved leaves it in doubt, which is not ours to do again', async () => {
   const store = await aStore()
   const session = await inTurn(store)
   await session.asks()
@@ -258,7 +260,14 @@ test('a client that dies over a call that was approved leaves it in doubt', asyn
   await session.tells('SessionEnd', { reason: 'other' })
   const [run] = await store.read(listRuns, { limit: 1 })
   expect(run).toMatchObject({ state: 'failed', code: 'killed' })
-  expect(await store.read(actionsOfRun, run!.id)).toMatchObject([{ state: 'in_doubt' }])
+  const [doubt] = await store.read(actionsOfRun, run!.id)
+  expect(doubt).toMatchObject({ state: 'in_doubt' })
+  const again = await store.apply(resolveDoubt, doubt!.id, { kind: 'run-again', by: 'ann' })
+  expect(again).toEqual({ kind: 'observed', client: 'claude' })
+  expect(() => resolved(doubt!.id, again)).toThrow(/claude made itself/)
+  expect(await store.apply(resolveDoubt, doubt!.id, { kind: 'did-not-happen', by: 'ann' })).toMatchObject({
+    kind: 'resolved',
+  })
   await assertInvariants(store)
 })
 

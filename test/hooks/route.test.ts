@@ -14,6 +14,8 @@ import { Installation } from '../support/holdfast.ts'
 import { callHook, says, stopSays } from './support.ts'
 
 const OWN = 'claude-s1' as ThreadId
+/** By which Claude Code goes on at once. */
+const NOTHING_TO_SAY = { status: 200, body: { async: true } }
 
 async function daemonAt() {
   const installation = new Installation()
@@ -26,6 +28,9 @@ async function daemonAt() {
   const send = async (path: string, body: unknown, authorization = `Bearer ${token}`) => {
     const headers = { authorization, 'content-type': 'application/json' }
     const response = await fetch(`${url}/api/v1/hooks${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+    // Also what is answered past the router.
+    expect(response.headers.get('x-content-type-options')).toBe('nosniff')
+    expect(response.headers.get('cache-control')).toBe('no-store')
     return { status: response.status, body: await response.json() }
   }
   return { home, store, send }
@@ -43,16 +48,16 @@ test('an event that a client sends to the daemon by itself is heard, and acknowl
   })
   await callHook({ home, says: stopSays('mine') })
   expect(await store.read(messagesOf, OWN)).toMatchObject([{ state: 'leased' }])
-  expect(await send('/claude', says('PreToolUse', { tool_name: 'Bash' }))).toEqual({ status: 200, body: {} })
+  expect(await send('/claude', says('PreToolUse', { tool_name: 'Bash' }))).toEqual(NOTHING_TO_SAY)
   expect(await store.read(messagesOf, OWN)).toMatchObject([{ state: 'consumed' }])
   const large = says('PostToolUse', { tool_response: 'y'.repeat(1_500_000) })
-  expect(await send('/claude', large)).toEqual({ status: 200, body: {} })
+  expect(await send('/claude', large)).toEqual(NOTHING_TO_SAY)
   expect(await store.read(findSession, 'claude:s1')).toMatchObject({ state: 'busy' })
 })
 
 test('the end of a turn is not taken over HTTP alone: it has no number, and its answer could be lost', async () => {
   const { store, send } = await daemonAt()
-  expect(await send('/claude', stopSays('words'))).toEqual({ status: 200, body: {} })
+  expect(await send('/claude', stopSays('words'))).toEqual(NOTHING_TO_SAY)
   expect(await store.read(eventsAfter, 0, 10)).toMatchObject([
     { type: 'hook.unreadable', data: { why: expect.stringContaining('has to be a command') } },
   ])

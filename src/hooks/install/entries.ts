@@ -2,6 +2,7 @@ import { basename } from 'node:path'
 
 import { HoldfastError } from '../../base/errors.ts'
 import { LIMITS } from '../../base/limits.ts'
+import { shellWord } from '../../base/text.ts'
 import { factsOf } from './client.ts'
 import type { ClientName } from './client.ts'
 
@@ -94,7 +95,7 @@ function commandOf(wanted: Wanted, event: string, ...purpose: readonly string[])
   ]
   const args = [wanted.script, wanted.client, MARK, ...more]
   if (factsOf(wanted.client).form === 'exec') return { type: 'command', command: wanted.node, args }
-  const command = [wanted.node, ...args].map(quoted).join(' ')
+  const command = [wanted.node, ...args].map(shellWord).join(' ')
   if (wanted.client !== 'gemini') return { type: 'command', command }
   // Gemini puts values of the environment into its settings wherever there is a dollar sign.
   if (command.includes('$')) {
@@ -115,8 +116,6 @@ function toolHandler({ daemon }: Wanted): Handler {
     timeout: TOOL_TIMEOUT_SECONDS,
   }
 }
-
-const quoted = (word: string) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)
 
 export function isOurs(handler: unknown): handler is Handler {
   if (typeof handler !== 'object' || handler === null) return false
