@@ -103,7 +103,9 @@ async function withMessage(world: World) {
 const aReply = (taken: readonly string[]) => ({
   step: 'model 1',
   result: '{"reply":1}',
-  taken,
+  asked: 'One and one?',
+  shown: taken.map((messageId) => ({ messageId, text: 'Hm.' })),
+  said: { text: 'Let me see.', toolCalls: [] },
   usage: { inputTokens: 3, outputTokens: 2, costMicrousd: 1 },
 })
 

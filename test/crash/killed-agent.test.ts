@@ -11,12 +11,13 @@ import { newMessageId, newRunId, systemRandomness as random } from '../../src/ba
 import type { RunId, ThreadId } from '../../src/base/ids.ts'
 import { sendMessage } from '../../src/runs/send.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
+import { builtFixture } from '../support/built-fixture.ts'
 import { temporaryFolder } from '../support/engines.ts'
 import { processesWith, startProcess } from '../support/holdfast.ts'
 import { assertInvariants } from '../support/invariants.ts'
 import { reread } from '../support/world.ts'
 
-const DOOMED = fileURLToPath(new URL('./doomed-agent.ts', import.meta.url))
+const DOOMED = builtFixture(new URL('./doomed-agent.ts', import.meta.url))
 const TOOL = fileURLToPath(new URL('../support/ledger-tool.mjs', import.meta.url))
 const MOST_POINTS = 600
 const DEEP = process.env.HOLDFAST_DEEP !== undefined

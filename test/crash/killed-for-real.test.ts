@@ -1,5 +1,4 @@
 import { mkdirSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 
 import { describe, expect, test } from 'vitest'
 
@@ -9,13 +8,14 @@ import type { RunId } from '../../src/base/ids.ts'
 import { registerThisProcess } from '../../src/workers/register.ts'
 import { isTerminal } from '../../src/runs/run.ts'
 import type { Store } from '../../src/store/store.ts'
+import { builtFixture } from '../support/built-fixture.ts'
 import { engines } from '../support/engines.ts'
 import type { TestEngine } from '../support/engines.ts'
 import { Installation, processesWith, startProcess, supervisorsOf, until } from '../support/holdfast.ts'
 import { assertInvariants } from '../support/invariants.ts'
 import { reread, submitted } from '../support/world.ts'
 
-const DOOMED = fileURLToPath(new URL('./doomed-worker.ts', import.meta.url))
+const DOOMED = builtFixture(new URL('./doomed-worker.ts', import.meta.url))
 /** More than a run's life has; the loop ends at the first process that survives. */
 const MOST_POINTS = 400
 const TOGETHER = 4

@@ -8,7 +8,8 @@ import { forgetThreads } from '../../src/threads/retention.ts'
 import { openThread } from '../../src/threads/thread.ts'
 import { audited, forgetActs } from '../../src/tokens/act.ts'
 import { submitRun } from '../../src/runs/submit.ts'
-import { running, submission } from '../support/world.ts'
+import { forgetWorkers, stopWorker } from '../../src/runs/worker.ts'
+import { addWorker, running, submission } from '../support/world.ts'
 import { started } from './agent-scenarios.ts'
 import { scenario, succeeded } from './scenario.ts'
 import type { Scenario, World } from './scenario.ts'
@@ -53,5 +54,16 @@ export const RETENTION_SCENARIOS: readonly Scenario[] = [
     clock.step(LIMITS.actsKeptMs + 1)
     return [10, LIMITS.actsKeptMs]
   }),
+  scenario(
+    { forgetWorkers },
+    'one that stopped long ago, and one whose run is still there',
+    async ({ store, clock }) => {
+      const gone = await addWorker(store)
+      const { attempt } = await running(store)
+      for (const worker of [gone, attempt.workerId]) await store.apply(stopWorker, worker)
+      clock.step(CUT.runsMs + 1)
+      return [10, CUT.runsMs]
+    },
+  ),
   scenario({ becomeKeeper }, 'when nobody is it', () => Promise.resolve([newAttemptId(random), LIMITS.keeperMs])),
 ]

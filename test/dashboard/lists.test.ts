@@ -54,6 +54,11 @@ inBrowser('lists', (open) => {
   test('a dead letter is found where it needs somebody, and is delivered again', async () => {
     const daemon = town()
     const { threadId } = await send(daemon, 'slow', 'begin')
+    // Before its first reply it would take both.
+    await until('it is at work', async () => {
+      const { actions } = await daemon.api.call('threads.show', { thread: threadId })
+      return actions.length > 0 ? true : undefined
+    })
     await daemon.api.call('messages.send', { threadId, text: 'too late for this' })
     await until('it is removed', () =>
       daemon.api.call('threads.remove', { thread: threadId, force: true }).then(

@@ -12,9 +12,8 @@ import { afterAll, beforeAll, describe, onTestFinished } from 'vitest'
 import { createClient } from '../../src/api/client.ts'
 import type { Api } from '../../src/api/client.ts'
 import { temporaryFolder } from '../support/engines.ts'
-import { Installation, until } from '../support/holdfast.ts'
+import { Installation, PROGRAM, until } from '../support/holdfast.ts'
 import type { Running } from '../support/holdfast.ts'
-import { ROOT } from '../tidy/tree.ts'
 import { writeTown } from './town.ts'
 
 const CHROMIUM = process.env['HOLDFAST_CHROMIUM'] ?? '/usr/bin/chromium'
@@ -104,9 +103,8 @@ export function sharedTown(prepare: (home: string) => Promise<void> = async () =
     mkdirSync(home)
     await prepare(home)
     const config = writeTown(join(folder, 'town'))
-    const program = join(ROOT, 'bin', 'holdfast')
     const env = { ...process.env, HOLDFAST_HOME: home, HOLDFAST_STORE: '' }
-    child = spawn(program, ['up', '--config', config, '--port', '0'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    child = spawn(PROGRAM, ['up', '--config', config, '--port', '0'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
     let said = ''
     child.stderr?.on('data', (chunk: Buffer) => (said += chunk.toString()))
     await until('the daemon is up', () => Promise.resolve(said.includes('holdfast: window:') ? true : undefined))

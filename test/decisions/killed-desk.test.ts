@@ -11,13 +11,14 @@ import { newMessageId, newRunId, newThreadId, systemRandomness as random } from 
 import type { RunId } from '../../src/base/ids.ts'
 import { sendMessage } from '../../src/runs/send.ts'
 import type { Store } from '../../src/store/store.ts'
+import { builtFixture } from '../support/built-fixture.ts'
 import { engines, temporaryFolder } from '../support/engines.ts'
 import type { TestEngine } from '../support/engines.ts'
 import { processesWith, startProcess } from '../support/holdfast.ts'
 import { assertInvariants } from '../support/invariants.ts'
 import { reread } from '../support/world.ts'
 
-const DESK = fileURLToPath(new URL('./fixtures/doomed-desk.ts', import.meta.url))
+const DESK = builtFixture(new URL('./fixtures/doomed-desk.ts', import.meta.url))
 const TOOL = fileURLToPath(new URL('../support/ledger-tool.mjs', import.meta.url))
 const FLAVOURS = ['plain', 'keyed', 'probed'] as const
 const DEEP = process.env['HOLDFAST_DEEP'] !== undefined

@@ -12,7 +12,7 @@ import { decideApproval } from '../../src/actions/decide.ts'
 import { systemClock } from '../../src/base/clock.ts'
 import type { ThreadId } from '../../src/base/ids.ts'
 import { LIMITS } from '../../src/base/limits.ts'
-import { eventsAfter } from '../../src/events/event.ts'
+import { eventsAfter, record } from '../../src/events/event.ts'
 import type { Channel, Message } from '../../src/notify/channel.ts'
 import { desktopChannel } from '../../src/notify/desktop.ts'
 import { Notifier } from '../../src/notify/notifier.ts'
@@ -140,6 +140,20 @@ describe.each(engines)('telling people outside, on $name', (engine) => {
       ['breaker', 'clerk is stopped: its provider refuses the credentials'],
       ['dead-letter', 'a message could not be delivered: unknown recipient'],
     ])
+  })
+
+  test('a firing that failed is told while it is news, and not when somebody turns notices on much later', async () => {
+    const { store, clock } = await strict(engine)
+    const failed = (name: string) => ({
+      type: 'occurrence.settled' as const,
+      data: { scheduleId: 'sch_1', name, state: 'failed', reason: 'exit', told: 'operator' },
+    })
+    await store.apply(record, failed('old'))
+    clock.step(LIMITS.noticeNewsMs + 1)
+    await store.apply(record, failed('new'))
+    const channel = recorder()
+    await notifier(store, [channel]).look()
+    expect(channel.sent.map(({ notice }) => notice.title)).toEqual(['a firing of new failed: exit'])
   })
 
   test('what cannot be sent is tried five times, ever later, and then given up where everybody sees it', async () => {

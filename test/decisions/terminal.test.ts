@@ -1,5 +1,4 @@
 import { spawn } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 
 import { expect, onTestFinished, test } from 'vitest'
 
@@ -7,15 +6,15 @@ import { approvalsOfRun } from '../../src/actions/approval.ts'
 import { decideApproval } from '../../src/actions/decide.ts'
 import { storedRules } from '../../src/actions/rule.ts'
 import { AgentInstallation } from '../support/agents.ts'
-import { until } from '../support/holdfast.ts'
+import { PROGRAM, until } from '../support/holdfast.ts'
 
-const PROGRAM = fileURLToPath(new URL('../../bin/holdfast', import.meta.url))
 const TERMINAL = new URL('./fixtures/terminal.mjs', import.meta.url).href
 
 /** Somebody at a terminal, who answers what is asked. */
 function sitDown(place: AgentInstallation) {
   const env = {
     PATH: process.env['PATH'],
+    NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
     HOLDFAST_HOME: place.home,
     NODE_OPTIONS: `--import=${TERMINAL}`,
     TERM: 'dumb',

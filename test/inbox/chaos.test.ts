@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 
 import { describe, expect, test } from 'vitest'
 
@@ -10,15 +9,16 @@ import { sql } from '../../src/store/sql.ts'
 import { all, single } from '../../src/store/transition.ts'
 import { countMessages } from '../../src/threads/message.ts'
 import { homePaths } from '../../src/workers/home.ts'
+import { builtFixture } from '../support/built-fixture.ts'
 import type { AgentInstallation } from '../support/agents.ts'
-import { startProcess } from '../support/holdfast.ts'
+import { PROGRAM, startProcess } from '../support/holdfast.ts'
 import type { Ended, Running } from '../support/holdfast.ts'
 import { assertInvariants } from '../support/invariants.ts'
 import { printedChance } from '../support/seed.ts'
 import type { Chance } from '../support/seed.ts'
-import { PROGRAM, engines, install, withBoss } from './support.ts'
+import { engines, install, withBoss } from './support.ts'
 
-const PRODUCER = fileURLToPath(new URL('./fixtures/producer.ts', import.meta.url))
+const PRODUCER = builtFixture(new URL('./fixtures/producer.ts', import.meta.url))
 const isDeep = process.env['HOLDFAST_DEEP'] === '1'
 const SIZE = isDeep
   ? { producers: 10, children: 10, each: 100, limit: 100 }
@@ -90,7 +90,8 @@ class Chaos {
 
   doomedDrain(atFirstWord: boolean, lifeMs: number): Promise<Ended> {
     const store = this.place.storeUrl === undefined ? {} : { HOLDFAST_STORE: this.place.storeUrl }
-    const env = { PATH: process.env['PATH'], HOLDFAST_HOME: this.place.home, ...store }
+    const { PATH, NODE_COMPILE_CACHE } = process.env
+    const env = { PATH, NODE_COMPILE_CACHE, HOLDFAST_HOME: this.place.home, ...store }
     const args = [
       '--config',
       this.place.configuration,

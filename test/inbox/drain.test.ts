@@ -12,10 +12,10 @@ import { openDeliveries } from '../../src/threads/delivery.ts'
 import { messagesIn } from '../../src/threads/message.ts'
 import { openThread } from '../../src/threads/thread.ts'
 import type { AgentInstallation } from '../support/agents.ts'
-import { startProcess, until } from '../support/holdfast.ts'
+import { PROGRAM, startProcess, until } from '../support/holdfast.ts'
 import type { Ended, Running } from '../support/holdfast.ts'
 import { assertInvariants } from '../support/invariants.ts'
-import { BOSS, PROGRAM, engines, install, message, tell, withBoss } from './support.ts'
+import { BOSS, engines, install, message, tell, withBoss } from './support.ts'
 import type { Drained, MessageView } from './support.ts'
 
 /** The command line in a shell: what becomes of its output is the shell's doing. */

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { fileURLToPath } from 'node:url'
 
 import { inject } from 'vitest'
 
@@ -16,8 +15,6 @@ import { withParameters } from '../support/engines.ts'
 
 export const engines = [{ engine: 'sqlite' }, { engine: 'postgres' }] as const
 export type Engine = (typeof engines)[number]['engine']
-
-export const PROGRAM = fileURLToPath(new URL('../../bin/holdfast', import.meta.url))
 
 export type MessageView = ReturnType<typeof viewMessage>
 

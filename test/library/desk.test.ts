@@ -5,6 +5,7 @@ import { z } from 'zod'
 
 import { defineAgent, defineTool } from '../../src/index.ts'
 import type { ApprovalRequest, Runtime } from '../../src/index.ts'
+import { thisPlace } from '../../src/processes/identity.ts'
 import { scriptedModel } from '../../src/testing/index.ts'
 import { engines } from '../support/engines.ts'
 import type { TestEngine } from '../support/engines.ts'
@@ -116,6 +117,9 @@ describe.each(engines)('a program that decides, on $name', (engine) => {
     expect(ann).toMatchObject({ tool: 'pay', input: { to: 'ann' }, seen: expect.stringContaining('was cut') as string })
     expect(await code(runtime.doubts.resolve('act_none', { resolution: 'give-up' }))).toBe('not-found/doubt')
     expect(await code(runtime.doubts.resolve(ann!.id, { resolution: 'perhaps' } as never))).toBe('usage/resolve')
+    // Here nobody has to believe that somebody is dead.
+    const dead = { resolution: 'run-again', deadHost: thisPlace().host } as const
+    expect(await code(runtime.doubts.resolve(ann!.id, dead))).toBe('usage/resolve')
     const resolution = { resolution: 'happened', result: { number: 7 }, by: 'ann', why: 'the bank says so' } as const
     expect(await runtime.doubts.resolve(ann!.id, resolution)).toMatchObject({
       state: 'done',

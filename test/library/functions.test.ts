@@ -6,10 +6,11 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 
 import { createRuntime, defineFunction, notDone } from '../../src/index.ts'
 import type { FunctionDefinition } from '../../src/index.ts'
-import { temporaryFolder } from '../support/engines.ts'
+import { engines, temporaryFolder } from '../support/engines.ts'
+import { builtFixture } from '../support/built-fixture.ts'
 import { startProcess } from '../support/holdfast.ts'
 
-const PROGRAM = join(import.meta.dirname, 'fixtures/doomed-function.ts')
+const PROGRAM = builtFixture(new URL('fixtures/doomed-function.ts', import.meta.url))
 const lines = (file: string) => readFileSync(file, 'utf8').split('\n').filter(Boolean)
 
 async function open(...functions: FunctionDefinition[]) {
@@ -124,6 +125,28 @@ async function killed(flavour: string, when: 'before' | 'after') {
     keys: new Set(tries),
   }
 }
+
+describe.each(engines)('with more calls than places, on $name', (engine) => {
+  // Claims go out while others are under way: together they ask for no more than there is.
+  test.each([1, 3])('%i are at work at once at most, and all come to their end', async (places) => {
+    let [atWork, most] = [0, 0]
+    const busy = defineFunction<number>('busy', async (run) => {
+      most = Math.max(most, (atWork += 1))
+      await new Promise((resolve) => setTimeout(resolve, run.input % 3))
+      atWork -= 1
+      return run.input
+    })
+    const { url } = await engine.database()
+    const runtime = await createRuntime({ home: join(temporaryFolder(), 'home'), store: url, agents: [busy] })
+    onTestFinished(() => runtime.close())
+    const inputs = Array.from({ length: 20 }, (_, index) => index)
+    const before = await runtime.callAll(inputs.map((input) => ({ function: 'busy', input })))
+    await runtime.start({ calls: places })
+    const after = await runtime.callAll(inputs.map((input) => ({ function: 'busy', input })))
+    expect(await Promise.all([...before, ...after].map((call) => call.result()))).toEqual([...inputs, ...inputs])
+    expect(most).toBeLessThanOrEqual(places)
+  })
+})
 
 describe('a program that is killed in the middle of a step of its function, and started again', () => {
   const DONE = JSON.stringify({ written: ['one', 'two', 'three'], attempt: 2 })

@@ -4,9 +4,10 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
 import { temporaryFolder } from '../support/engines.ts'
+import { builtFixture } from '../support/built-fixture.ts'
 import { startProcess, until } from '../support/holdfast.ts'
 
-const PROGRAM = join(import.meta.dirname, 'fixtures/doomed-program.ts')
+const PROGRAM = builtFixture(new URL('fixtures/doomed-program.ts', import.meta.url))
 
 const lines = (file: string) => readFileSync(file, 'utf8').split('\n').filter(Boolean)
 const words = (file: string) => lines(file).map((line) => line.split(' ')[0])

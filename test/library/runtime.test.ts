@@ -5,6 +5,9 @@ import { z } from 'zod'
 
 import { createRuntime, defineAgent, defineTool, notDone } from '../../src/index.ts'
 import type { AgentEvent, LanguageModel } from '../../src/index.ts'
+import type { ThreadId } from '../../src/base/ids.ts'
+import { createRuntime as openRuntime } from '../../src/runtime.ts'
+import { stopThread } from '../../src/threads/remove.ts'
 import { engines, temporaryFolder } from '../support/engines.ts'
 import { Notebook, clerk, noting, open } from './support.ts'
 
@@ -205,6 +208,17 @@ test('a thread goes on where it was, also when its runtime was closed in between
     expect(await runtime.ask({ agent: 'clerk', threadId: 'diary', text: 'Go on.' }).text()).toBe(expected)
     await runtime.close()
   }
+})
+
+test('whoever writes to a stopped thread, by its name alone, wants it to go on', async () => {
+  const home = join(temporaryFolder(), 'home')
+  const { runtime } = await open(clerk([{ text: 'First.' }, { text: 'Second.' }]), { home })
+  await runtime.start()
+  await runtime.ask({ agent: 'clerk', threadId: 'diary', text: 'Begin.' }).text()
+  const operator = await openRuntime({ home })
+  onTestFinished(() => operator.close())
+  await operator.store.apply(stopThread, 'diary' as ThreadId)
+  expect(await runtime.ask({ threadId: 'diary', text: 'Go on.' }).text()).toBe('Second.')
 })
 
 test('wrong addresses are errors that say what there is', async () => {

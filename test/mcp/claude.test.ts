@@ -16,8 +16,7 @@ import { makeConductor } from '../hooks/conductor.ts'
 import type { Conductor } from '../hooks/conductor.ts'
 import type { Asked, Reply } from '../hooks/model-server.ts'
 import { realClient, run } from '../hooks/support.ts'
-import { PROGRAM } from '../inbox/support.ts'
-import { until } from '../support/holdfast.ts'
+import { PROGRAM, until } from '../support/holdfast.ts'
 import { assertInvariants } from '../support/invariants.ts'
 
 const CLAUDE = realClient('claude')

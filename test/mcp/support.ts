@@ -11,7 +11,7 @@ import type { Store } from '../../src/store/store.ts'
 import { openThread } from '../../src/threads/thread.ts'
 import { AgentInstallation } from '../support/agents.ts'
 import { withParameters } from '../support/engines.ts'
-import { PROGRAM } from '../inbox/support.ts'
+import { PROGRAM } from '../support/holdfast.ts'
 
 export const BOSS = 'boss' as ThreadId
 export const SELF = 'claude-s1' as ThreadId
@@ -64,10 +64,11 @@ async function connect(
     { versionNegotiation: { mode: legacy ? 'legacy' : { pin: '2026-07-28' } } },
   )
   const place = { HOLDFAST_HOME: home, ...(storeUrl === undefined ? {} : { HOLDFAST_STORE: storeUrl }) }
+  const { PATH = '', NODE_COMPILE_CACHE = '' } = process.env
   const transport = new StdioClientTransport({
     command: PROGRAM,
     args: ['--config', configuration, 'mcp'],
-    env: { PATH: process.env.PATH ?? '', HOME: home, ...place, ...env },
+    env: { PATH, NODE_COMPILE_CACHE, HOME: home, ...place, ...env },
     stderr: 'inherit',
   })
   onTestFinished(() => client.close())

@@ -50,6 +50,8 @@ describe.each(engines)('tokens on $name', (engine) => {
     const { id, token } = await create(url, { scopes: ['admin'], name: 'ops' })
     const other = (await post(`${url}${API}/tokens`, { scopes: ['read'] }, token)).body as Made
     await post(`${url}${API}/tokens/${other.id}/revoke`, {}, token)
+    // Nothing happened, so nobody did it.
+    expect((await post(`${url}${API}/deliveries/dlv_nothing/ack`, {}, token)).status).toBe(404)
     const { snapshot, assertInvariants } = await import('../support/invariants.ts')
     await assertInvariants(store)
     const everything = JSON.stringify(await snapshot(store))

@@ -1,14 +1,27 @@
-/** Builds the command line of these sources below the folder that it is given, as the package has it but for types and maps. */
+/**
+ * Builds below the folder that it is given, as the package is but for types and maps: the command line of these sources, or the
+ * programs of the tests together with what Holdfast itself starts.
+ *
+ *   node build-program.ts program|fixtures FOLDER
+ */
+import { globSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { build } from 'tsdown'
 
 import config from '../../tsdown.config.ts'
+import { FIXTURES } from './fixtures.ts'
 
-const folder = process.argv[2]!
+const [, , what, folder = ''] = process.argv
 const outDir = join(folder, 'dist')
+
+/** By name: beside files of the tests, those of `src` would otherwise keep that folder. */
+const named = (files: readonly string[]) =>
+  Object.fromEntries(files.map((file) => [file.replace(/^src\//, '').replace(/\.ts$/, ''), file]))
+
 await build({
   ...config,
+  entry: named([...(config.entry as string[]), ...(what === 'fixtures' ? globSync(FIXTURES) : [])]),
   config: false,
   outDir,
   dts: false,

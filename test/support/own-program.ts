@@ -2,16 +2,20 @@ import { join } from 'node:path'
 
 import type { TestProject } from 'vitest/node'
 
-import { builtProgram } from './built-program.ts'
+import { builtFixtures, builtProgram } from './built-program.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The command line, built of these sources; undefined where the tests use the sources themselves. */
-    program: string | undefined
+    /** The command line, built of these sources. */
+    program: string
+    /** The folder of what the tests start and kill, built. */
+    fixtures: string
   }
 }
 
-/** For suites that start hundreds of commands: built, each takes two thirds of the time. */
+/** Hundreds of processes are started, and built, each takes two thirds of the time. */
 export default async function setup(project: TestProject): Promise<void> {
-  project.provide('program', join(await builtProgram(), 'bin/holdfast'))
+  const [program, fixtures] = await Promise.all([builtProgram(), builtFixtures()])
+  project.provide('program', join(program, 'bin/holdfast'))
+  project.provide('fixtures', fixtures)
 }

@@ -2,11 +2,23 @@ import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { createServer } from 'node:net'
+import type { Socket } from 'node:net'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 
 import pg from 'pg'
+
+/**
+ * Waits until whoever made the server is gone, however that came about, and then ends the server if it is still there. By its
+ * pid file, and only if that process has this folder among its arguments: the number may be another's by now.
+ */
+const GUARD = `cat >/dev/null
+pid=$(head -n 1 "$1/data/postmaster.pid") || exit 0
+case $(ps -o args= -p "$pid") in *"$1/data"*) kill -QUIT "$pid" ;; esac
+tries=100
+while kill -0 "$pid" && [ "$tries" -gt 0 ]; do sleep 0.1; tries=$((tries - 1)); done
+rm -rf "$1"`
 
 /** PostgreSQL refuses to run as root. */
 const OWNER = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
@@ -23,6 +35,7 @@ export class PostgresServer {
   readonly #programs: string
   readonly #folder: string
   readonly #settings: Readonly<Record<string, string>>
+  readonly #guard: ChildProcess
   #process: ChildProcess | undefined
 
   private constructor(programs: string, folder: string, port: number, settings: Readonly<Record<string, string>>) {
@@ -30,6 +43,7 @@ export class PostgresServer {
     this.#folder = folder
     this.port = port
     this.#settings = settings
+    this.#guard = guard(folder)
   }
 
   static async create({ fsync = true, settings = {} }: ServerOptions = {}): Promise<PostgresServer> {
@@ -81,6 +95,7 @@ export class PostgresServer {
   async stop(): Promise<void> {
     await this.#end('SIGINT')
     rmSync(this.#folder, { recursive: true, force: true })
+    this.#guard.stdin?.end()
   }
 
   async query<T extends Record<string, unknown>>(text: string, values: unknown[] = []): Promise<T[]> {
@@ -119,6 +134,14 @@ export class PostgresServer {
     await new Promise((resolve) => setTimeout(resolve, 100))
     await this.start()
   }
+}
+
+/** In a group of its own, so that what ends this one does not end it too; and nobody waits for it. */
+function guard(folder: string): ChildProcess {
+  const child = spawn('sh', ['-c', GUARD, 'sh', folder], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
+  child.unref()
+  ;(child.stdin as Socket).unref()
+  return child
 }
 
 /** npm may have installed the package without running its script; then the libraries' links are made here. */

@@ -125,6 +125,19 @@ test('unknown ids are 3, what is refused is 4, and from inside of a run nobody d
   expect([decided.code, decided.stderr]).toEqual([4, expect.stringContaining('decisions/inside-run')])
 })
 
+test('without a branch there is nothing to land on: a transaction is refused with what to do, and a shadow says that it would be', async () => {
+  const person = new Person()
+  person.repo.git('checkout', '--quiet', '--detach')
+  const refused = await person.transact('echo 3 > total.txt')
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('git switch')])
+  expect(person.repo.read('total.txt')).toBe('1\n')
+  const watched = await person.shadow('echo 3 > total.txt')
+  expect([watched.code, watched.stderr]).toEqual([
+    0,
+    expect.stringContaining('no branch is checked out, so a transaction would have been refused'),
+  ])
+})
+
 test('a shadow changes nothing, and its report says the same however often it is made [X5]', async () => {
   const person = new Person()
   const refs = person.repo.git('for-each-ref')
@@ -134,7 +147,7 @@ test('a shadow changes nothing, and its report says the same however often it is
   const unchecked = await person.shadow('echo 4 > total.txt', '--check', './check.sh')
   expect([unchecked.code, unchecked.stderr]).toEqual([0, expect.stringContaining('| the total is 4')])
   const good = await person.shadow('echo 3 > total.txt', '--check', './check.sh')
-  expect([good.code, good.stderr]).toEqual([0, expect.stringContaining('would have landed 1 file')])
+  expect([good.code, good.stderr]).toEqual([0, expect.stringContaining('would have landed 1 file (+1 −1) on main')])
   expect([person.repo.git('for-each-ref'), person.repo.commits]).toEqual([refs, 1])
   const report = await person.json<Record<string, unknown>>('workspace', 'report')
   expect(report).toMatchObject({

@@ -1,16 +1,16 @@
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 
 import { describe, expect, test } from 'vitest'
 
 import type { GitPoint } from '../../src/git/git.ts'
 import { land } from '../../src/git/land.ts'
 import { openRepository } from '../../src/git/repository.ts'
+import { builtFixture } from '../support/built-fixture.ts'
 import { startProcess } from '../support/holdfast.ts'
 import { GitWorld, listing, quickFolder } from './git-world.ts'
 
-const DOOMED = fileURLToPath(new URL('./doomed-landing.ts', import.meta.url))
+const DOOMED = builtFixture(new URL('./doomed-landing.ts', import.meta.url))
 const MOST_POINTS = 60
 const TOGETHER = 4
 

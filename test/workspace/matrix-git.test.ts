@@ -1,6 +1,5 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 
@@ -8,12 +7,13 @@ import { systemClock as clock } from '../../src/base/clock.ts'
 import { isTerminal } from '../../src/runs/run.ts'
 import { findWorkspace } from '../../src/workspace/workspace.ts'
 import { tendRegularly } from '../../src/workers/tend.ts'
+import { builtFixture } from '../support/built-fixture.ts'
 import { processesWith, startProcess, until } from '../support/holdfast.ts'
 import { IN_THE_MIDDLE, KILLS, orphanUntil, trapGit } from './git-trap.ts'
 import { LONG_MS, assertDiscarded, assertLanded, isDeep, oursIn, ranIn, settledBy, takeUp } from './matrix.ts'
 import { WorkStage } from './work-stage.ts'
 
-const DOOMED = fileURLToPath(new URL('../crash/doomed-workspace.ts', import.meta.url))
+const DOOMED = builtFixture(new URL('../crash/doomed-workspace.ts', import.meta.url))
 
 const EDIT = 'echo more >> a.txt; echo new > new.txt; rm dir/b.txt'
 const more = { check: { command: 'test -f new.txt' } }

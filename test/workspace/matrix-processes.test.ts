@@ -1,17 +1,17 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 
 import { describe, expect, test } from 'vitest'
 
 import type { RunId } from '../../src/base/ids.ts'
+import { builtFixture } from '../support/built-fixture.ts'
 import { Installation, processesWith, startProcess, supervisorsOf, until } from '../support/holdfast.ts'
 import type { Running } from '../support/holdfast.ts'
 import { Repository } from '../support/repository.ts'
 import { leaves } from './matrix.ts'
 import { WorkStage } from './work-stage.ts'
 
-const DOOMED = fileURLToPath(new URL('../crash/doomed-workspace.ts', import.meta.url))
+const DOOMED = builtFixture(new URL('../crash/doomed-workspace.ts', import.meta.url))
 
 /** The command line as a person has it, in their own repository. */
 class Foreground extends Installation {

@@ -1,6 +1,5 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 
 import { expect } from 'vitest'
 
@@ -10,12 +9,13 @@ import { refOfRun } from '../../src/workspace/workspace.ts'
 import type { WorkspaceRequest } from '../../src/workspace/workspace.ts'
 import type { Worker } from '../../src/workers/worker.ts'
 import type { WorkspacePoint } from '../../src/workers/workspace-ports.ts'
+import { builtFixture } from '../support/built-fixture.ts'
 import type { TestEngine } from '../support/engines.ts'
 import { startProcess, until } from '../support/holdfast.ts'
 import type { DoomedScene } from './doomed-scenes.ts'
 import { WorkStage } from './work-stage.ts'
 
-const DOOMED = fileURLToPath(new URL('./doomed-scenes.ts', import.meta.url))
+const DOOMED = builtFixture(new URL('./doomed-scenes.ts', import.meta.url))
 
 export const isDeep = process.env['HOLDFAST_DEEP'] !== undefined
 /** All points and all kills take their time. */

@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 
 import { describe, expect, test } from 'vitest'
 
 import type { WorkspacePoint } from '../../src/workers/workspace-ports.ts'
+import { builtFixture } from '../support/built-fixture.ts'
 import { engines } from '../support/engines.ts'
 import { startProcess, until } from '../support/holdfast.ts'
 import type { Running } from '../support/holdfast.ts'
 import { WorkStage } from './work-stage.ts'
 
-const DOOMED = fileURLToPath(new URL('../crash/doomed-workspace.ts', import.meta.url))
+const DOOMED = builtFixture(new URL('../crash/doomed-workspace.ts', import.meta.url))
 const LEASE_MS = 1_500
 
 const start = (stage: WorkStage, home: string, point: string, how = 'kill'): Running =>

@@ -1,17 +1,17 @@
 import { rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 
 import { describe, expect, test } from 'vitest'
 
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { findWorkspace } from '../../src/workspace/workspace.ts'
+import { builtFixture } from '../support/built-fixture.ts'
 import { AgentInstallation } from '../support/agents.ts'
 import { startProcess, supervisorsOf, until } from '../support/holdfast.ts'
 import { Repository } from '../support/repository.ts'
 import { WorkStage } from './work-stage.ts'
 
-const DOOMED = fileURLToPath(new URL('../crash/doomed-workspace.ts', import.meta.url))
+const DOOMED = builtFixture(new URL('../crash/doomed-workspace.ts', import.meta.url))
 
 const start = (stage: WorkStage, point: string) =>
   startProcess(process.execPath, [DOOMED, stage.database.url, stage.home, point], stage.world.env)
