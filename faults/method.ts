@@ -5,8 +5,8 @@ export interface Method {
   readonly title: string
   /** What one case is, in the plural. */
   readonly cases: string
-  /** A table of cases, not a sea of them: every campaign begins at the first, and ends by itself after the last. */
-  readonly finite?: boolean
+  /** A table of so many cases, not a sea of them: it ends by itself after the last, and a campaign goes on where the last one ended. */
+  readonly size?: () => Promise<number>
   /** Runs cases with the seeds `first`, `first + 1` … until `isOver`, at most `most`, and tells of each. */
   run(campaign: Campaign): Promise<void>
   /** The least that still shows what went wrong with this seed, in words that somebody can follow. */
@@ -34,12 +34,4 @@ export interface Outcome {
   readonly peaks?: Readonly<Record<string, number>>
   /** Empty, if all promises were kept. */
   readonly problems: readonly string[]
-}
-
-/** Case after case, one at a time. */
-export async function oneByOne(
-  { first, most, isOver, tell }: Campaign,
-  play: (seed: number) => Promise<Omit<Outcome, 'seed'>>,
-): Promise<void> {
-  for (let seed = first; seed < first + most && !isOver(); seed++) tell({ seed, ...(await play(seed)) })
 }

@@ -1,5 +1,5 @@
 import type { Campaign, Method } from '../method.ts'
-import { inJobs, oneJob } from '../simulation/jobs.ts'
+import { inJobs, oneJob, printedBy } from '../simulation/jobs.ts'
 
 const SCRIPT = new URL('worker.ts', import.meta.url).pathname
 
@@ -9,7 +9,7 @@ export const exhaustive: Method = {
   title:
     'Twelve small scenarios in one thread, each of eight faults at every moment at which it can happen: every statement, reply, effect and record',
   cases: 'cases',
-  finite: true,
+  size: async () => Number(await printedBy(SCRIPT, ['count'])),
   run: (campaign: Campaign) => inJobs(SCRIPT, campaign),
 }
 

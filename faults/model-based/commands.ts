@@ -59,6 +59,11 @@ const pick = <T>(list: readonly T[], at: number): T | undefined => list[at % Mat
 const always = <T>(list: readonly T[], at: number): T => list[at % list.length]!
 /** The youngest first: they are the ones with something left to do. */
 const young = <T>(list: readonly T[], at: number): T | undefined => pick(list.toReversed(), Math.floor(at / 2))
+/** Mostly one with whom there is something to do, if there is one; sometimes any, since that has to be refused. */
+const likely = <T>(list: readonly T[], isFit: (each: T) => boolean, { who, how }: Choice): T | undefined => {
+  const fit = how % 4 === 3 ? [] : list.filter(isFit)
+  return young(fit.length > 0 ? fit : list, who)
+}
 const refOf = ({ id, runId, fence }: Attempt) => ({ id: id as AttemptId, runId: runId as RunId, fence, mark: id })
 const holds = (model: Model, { runId, fence }: Attempt) =>
   model.run(runId).state === 'running' && model.run(runId).fence === fence
@@ -117,11 +122,11 @@ const COMMANDS = {
       store: async (store) => (await store.apply(parkRun, refOf(attempt), why)).kind,
     }
   }),
-  resume: ofRun((id) => ({
+  resume: ofRun(['parked'], (id) => ({
     model: (model) => model.resume(model.run(id)),
     store: async (store) => ((await store.apply(resumeRun, id as RunId)) === undefined ? 'nothing' : 'resumed'),
   })),
-  cancel: ofRun((id) => ({
+  cancel: ofRun(['queued', 'running', 'parked'], (id) => ({
     model: (model) => model.cancel(model.run(id)),
     store: async (store) => (await store.apply(cancelRun, id as RunId, { by: BY })).kind,
   })),
@@ -199,11 +204,14 @@ const COMMANDS = {
     model: (model) => model.giveBack(id),
     store: async (store) => String((await store.apply(giveBackDelivery, id)).length),
   })),
-  remove(_, { who }) {
-    const threadId = always(THREADS, who)
+  remove(model, { who, how }) {
+    // Of a thread that can be removed while somebody has what is in it: seldom by chance alone.
+    const held = model.messages.filter(({ state, threadId }) => state === 'leased' && !model.isBusy(threadId))
+    const chosen = how % 4 === 3 ? undefined : pick(held, who)?.threadId
+    const threadId = chosen ?? always(THREADS, who)
     return {
       shown: { threadId },
-      model: (model) => model.remove(threadId),
+      model: () => model.remove(threadId),
       async store(store) {
         const removed = await store.apply(removeThread, threadId as ThreadId)
         return removed.kind === 'removed' ? `removed ${removed.deadLetters}` : removed.kind
@@ -223,8 +231,11 @@ const COMMANDS = {
       store: async (store) => (await store.apply(proposeAction, asked, place)).state,
     }
   }),
-  decide(model, { who, how }) {
-    const action = young(model.actions, who)
+  decide(model, choice) {
+    const { how } = choice
+    const isOpen = ({ approval, expiresAt }: Model['actions'][number]) =>
+      approval === 'pending' && expiresAt > model.now
+    const action = likely(model.actions, isOpen, choice)
     if (action === undefined) return undefined
     const kind = always(['approve', 'deny', 'skip'] as const, how)
     const id = approvalOf(action.id as ActionId)
@@ -291,15 +302,15 @@ export const deedOf = (model: Model, { kind, who, how }: Command, number: number
 
 function ofAttempt(make: (attempt: Attempt, choice: Choice, model: Model) => Deed | undefined): Make {
   return (model, choice) => {
-    const attempt = young(model.attempts, choice.who)
+    const attempt = likely(model.attempts, (each) => holds(model, each), choice)
     const deed = attempt && make(attempt, choice, model)
     return deed && { shown: { runId: attempt.runId }, ...deed }
   }
 }
 
-function ofRun(make: (id: string) => Deed): Make {
-  return (model, { who }) => {
-    const run = young(model.runs, who)
+function ofRun(states: readonly string[], make: (id: string) => Deed): Make {
+  return (model, choice) => {
+    const run = likely(model.runs, ({ state }) => states.includes(state), choice)
     return run && { shown: { runId: run.id, threadId: run.threadId }, ...make(run.id) }
   }
 }
@@ -313,7 +324,8 @@ function ofDelivery(make: (id: string) => Deed): Make {
 
 function ofSchedule(make: (id: ScheduleId, model: Model, choice: Choice) => Deed): Make {
   return (model, choice) => {
-    const schedule = young(model.schedules, choice.who)
+    const isAlive = ({ state }: Model['schedules'][number]) => state === 'active' || state === 'paused'
+    const schedule = likely(model.schedules, isAlive, choice)
     return schedule && make(schedule.id as ScheduleId, model, choice)
   }
 }
@@ -336,13 +348,16 @@ const OFTEN: readonly Command['kind'][] = [
   ] as const),
 ]
 
+const MOMENTS: readonly number[] = Array.from({ length: 14 }, () => 1)
+
 const aCommand: fc.Arbitrary<Command> = fc.record({
   kind: fc.constantFrom(...(Object.keys(COMMANDS) as Command['kind'][]), ...OFTEN),
   who: fc.nat(7),
   how: fc.nat(23),
   // Never at the same instant: what came first is then known without a number of the database.
-  passMs: fc.constantFrom(1, 1, 1, 500, DELAY_MS, LEASE_MS + 1, APPROVAL_MS + 1),
+  // Mostly a moment: otherwise every lease and every question is over before anybody has done anything about it.
+  passMs: fc.constantFrom(...MOMENTS, 500, 500, DELAY_MS, DELAY_MS, LEASE_MS + 1, APPROVAL_MS + 1),
 })
 
 /** As long as they come: fast-check would begin with short ones, and each campaign begins anew. */
-export const someCommands = fc.noBias(fc.array(aCommand, { minLength: 1, maxLength: 30, size: 'max' }))
+export const someCommands = fc.noBias(fc.array(aCommand, { minLength: 1, maxLength: 60, size: 'max' }))

@@ -77,6 +77,8 @@ export class Model {
   readonly #pending = (of: string) => this.messages.filter((each) => each.threadId === of && each.state === 'pending')
   readonly #active = (of: string) => this.runs.find((run) => run.threadId === of && OPEN.includes(run.state))
 
+  readonly isBusy = (threadId: string): boolean => this.#active(threadId) !== undefined
+
   open(id: string, agent: string, parentId?: string): Thread {
     const known = this.thread(id)
     if (known?.state === 'open') return known
@@ -300,9 +302,8 @@ export class Model {
     if (thread.state === 'removed') return 'already-removed'
     if (this.#active(threadId) !== undefined) return 'busy'
     thread.state = 'removed'
-    const left = this.messages.filter(
-      (each) => each.threadId === threadId && ['pending', 'leased'].includes(each.state),
-    )
+    const isLeft = (each: Message) => each.threadId === threadId && ['pending', 'leased'].includes(each.state)
+    const left = this.messages.filter(isLeft)
     for (const message of left) this.#bury(message)
     for (const child of this.threads) if (child.parentId === threadId) child.parentId = undefined
     this.#tell('thread.removed', threadId)
@@ -345,7 +346,6 @@ export class Model {
     return String(over.length)
   }
 
-  /** One command, once. */
   schedule(id: string, name: string): string {
     const isAlive = ({ state }: Schedule) => state === 'active' || state === 'paused'
     if (this.schedules.some((each) => each.name === name && isAlive(each))) return 'taken'

@@ -1,5 +1,7 @@
 /** docs/reliability.md: every figure on it comes from faults/totals.json, the words from the tables beside this file. */
 import { table } from '../../scripts/docs/markdown.ts'
+import { progressOf } from '../rounds.ts'
+import type { Progress } from '../rounds.ts'
 import { faultsOf } from '../totals.ts'
 import type { CampaignTotal, Total, Totals } from '../totals.ts'
 import { recoveredWithin } from './charts.ts'
@@ -24,8 +26,9 @@ npm run faults -- --method simulation --seed 4711 --cases 1   # one case again
 npm run faults:page                                       # this page, from what has come together
 \`\`\`
 
-A campaign goes on with the seed at which the last one ended, and adds what it saw to \`faults/totals.json\`; a failure is printed with its seed and the shortest way to it. With a seed a case is
-repeated, and nothing is added. A short, fixed set of every method is part of \`npm test\`. How far a case is determined by its seed depends on what is real in it: a simulated world is the same to
+A campaign goes on with the seed at which the last one ended, and adds what it saw to \`faults/totals.json\`, every two minutes and when it is interrupted; a failure is printed with its seed and the
+shortest way to it. A method that is a table goes round it, however many campaigns that takes. With a seed a case is repeated, and nothing is added. What was counted in two clones is put together by
+\`node faults/merge.ts INTO.json FROM.json\`, and what both have is counted once. A short, fixed set of every method is part of \`npm test\`. How far a case is determined by its seed depends on what is real in it: a simulated world is the same to
 the last statement, with real processes the seed draws the scenario, the fault and its place, and the kernel does the rest.`
 
 const number = (value: number) => Math.floor(value).toLocaleString('en-US')
@@ -155,9 +158,18 @@ function methodRows(totals: Totals): string[][] {
 }
 
 function reached(goals: readonly Goal[], total: Total): string {
-  if (goals.length === 0) return `${number(total.cases)} cases`
+  if (goals.length === 0) return reachedOfTable(total)
   return goals.map((goal) => `${number(goal.seen(total))} (${percent(goal.seen(total) / goal.goal)})`).join(', ')
 }
+
+function reachedOfTable({ cases, campaigns }: Total): string {
+  const { whole, now } = progressOf(campaigns)
+  if (whole === undefined) return `whole table: no, ${now === undefined ? `${number(cases)} cases` : partInWords(now)}`
+  return `whole table: yes, ${partInWords(whole)}${now === undefined ? '' : `; since then ${partInWords(now)}`}`
+}
+
+const partInWords = ({ distinct, size, commits }: Progress) =>
+  `${number(distinct)} of ${number(size)} distinct cases, at commit${commits.length === 1 ? '' : 's'} ${commits.join(', ')}`
 
 /** Never rounded up to what was not reached. */
 const percent = (share: number) => `${share >= 1 ? number(share * 100) : (Math.floor(share * 1_000) / 10).toString()}%`

@@ -1,5 +1,4 @@
-import { oneByOne } from '../method.ts'
-import type { Method, Outcome } from '../method.ts'
+import type { Campaign, Method, Outcome } from '../method.ts'
 import { verdictOn } from './check.ts'
 import { Place } from './place.ts'
 import { troubleOf } from './troubles.ts'
@@ -12,13 +11,24 @@ export const postgres: Method = {
     'A real PostgreSQL that is killed and started again, backends terminated, commits cut off, connections that reset, swallow and delay, conflicts',
   cases: 'databases under load',
   async run(campaign) {
-    const place = await Place.open()
-    try {
-      await oneByOne(campaign, (seed) => play(place, seed))
-    } finally {
-      await place.close()
-    }
+    let next = campaign.first
+    const nextSeed = () => (next < campaign.first + campaign.most && !campaign.isOver() ? next++ : undefined)
+    const lanes = Math.min(SERVERS, campaign.most)
+    await Promise.all(Array.from({ length: lanes }, (_, at) => lane(at === 0, nextSeed, campaign.tell)))
   },
+}
+
+/** Side by side, since a case mostly waits: for a server that starts, for a wait that has to be over. */
+const SERVERS = 3
+
+/** A killed server loses nothing that it had written, synced or not: so only one of them syncs, as all do in life. */
+async function lane(fsync: boolean, nextSeed: () => number | undefined, tell: Campaign['tell']): Promise<void> {
+  const place = await Place.open({ fsync })
+  try {
+    for (let seed = nextSeed(); seed !== undefined; seed = nextSeed()) tell({ seed, ...(await play(place, seed)) })
+  } finally {
+    await place.close()
+  }
 }
 
 /** One case, or a short one with a share of what goes wrong in it. */

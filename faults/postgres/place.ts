@@ -23,8 +23,8 @@ export class Place {
     this.server = server
   }
 
-  static async open(): Promise<Place> {
-    const server = await PostgresServer.create({ fsync: true, settings: SETTINGS })
+  static async open({ fsync = true } = {}): Promise<Place> {
+    const server = await PostgresServer.create({ fsync, settings: SETTINGS })
     const place = new Place(server)
     await place.query(`create database ${TEMPLATE}`)
     for (const schema of SCHEMAS) {

@@ -20,8 +20,12 @@ const HANG_MS = 60_000
 /** A disk that stays sick is waited for, by design; then whoever sits there gives up. */
 const GIVE_UP_MS = 10_000
 
-/** Whoever ends this process by a signal ends what it started. */
+/** Whoever ends this process by a signal ends what it started, and leaves nothing behind. */
 const living = new Set<ChildProcess>()
+const folders = new Set<string>()
+process.on('exit', () => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+})
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.once(signal, () => {
     for (const child of living) child.kill('SIGKILL')
@@ -50,6 +54,7 @@ export class Room {
   constructor(template?: Room) {
     const memory = existsSync('/dev/shm') && process.env.TMPDIR === undefined ? '/dev/shm' : tmpdir()
     this.folder = mkdtempSync(join(memory, 'holdfast-sick-'))
+    folders.add(this.folder)
     if (template !== undefined) cpSync(template.folder, this.folder, { recursive: true })
     this.home = join(this.folder, 'home')
     this.ledger = join(this.folder, 'ledger.txt')
@@ -104,6 +109,7 @@ export class Room {
   remove(): void {
     this.endSupervisors()
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 3 })
+    folders.delete(this.folder)
   }
 
   async #run(

@@ -3,10 +3,11 @@ import type { Store } from '../../src/store/store.ts'
 import { delegateTool } from '../../src/tools/delegate.ts'
 import type { AnyAgent, OpenAgent } from '../../src/workers/execute-agent.ts'
 import type { SimProcess } from './sim-process.ts'
-import { stepsBody, writeTool } from './tools.ts'
+import { READ, readTool, stepsBody, writeTool } from './tools.ts'
 import type { World } from './world.ts'
 
 export const CHILDREN = 5
+const LOOKS = 2
 
 /** What a model says: a function of what it was shown. */
 export interface Thought {
@@ -45,7 +46,7 @@ export function agentsOf(world: World, process: SimProcess, store: Store, option
   })
   return new Map<string, AnyAgent>([
     ['lead', agent('lead', lead, [delegate, append, note])],
-    ['clerk', agent('clerk', clerk, [append, note, tool('pay')])],
+    ['clerk', agent('clerk', clerk, [readTool(process), append, note, tool('pay')])],
     ['steps', { name: 'steps', body: stepsBody(process, world.ledger) }],
   ])
 }
@@ -99,6 +100,8 @@ function lead({ messages }: ModelRequest): Thought {
 function clerk({ messages }: ModelRequest): Thought {
   const task = messages.flatMap((message) => (message.role === 'user' ? [message.text] : [])).join(' ')
   const name = /task \d|round/.exec(task)?.[0] ?? 'something'
+  const looked = called(messages, READ)
+  if (/look first/.test(task) && looked < LOOKS) return { calls: [[READ, { entry: `${name} ${looked}` }]] }
   if (called(messages, 'append') === 0) return { calls: [['append', { entry: `${name} begun` }]] }
   if (called(messages, 'note') === 0) return { calls: [['note', { entry: `${name} noted` }]] }
   const paying = /task [024]/.test(name)

@@ -1,4 +1,5 @@
 import { actionsOfRun } from '../../src/actions/action.ts'
+import type { Action } from '../../src/actions/action.ts'
 import { approvalOfAction } from '../../src/actions/approval.ts'
 import { listRuns } from '../../src/runs/run.ts'
 import type { Run } from '../../src/runs/run.ts'
@@ -12,7 +13,7 @@ import { violations } from '../../test/support/invariants.ts'
 import { wrongOrder } from './audit.ts'
 import { CLERK, LEAD } from './people.ts'
 import type { Acknowledged } from './people.ts'
-import { STEPS } from './tools.ts'
+import { READ, STEPS } from './tools.ts'
 import type { World } from './world.ts'
 
 export interface Expected {
@@ -31,6 +32,8 @@ export async function verdictOn(world: World, store: Store, expected: Expected):
     ...open.map(({ id, state, parkedFor }) => `never ended: ${id} is ${state} ${parkedFor ?? ''}`),
     ...(await wrongActions(world, store, runs, expected.acknowledged)),
     ...(await wrongSteps(world, store, runs)),
+    ...(await world.witness.wrongSteps(store)),
+    ...(await unknownRounds(world, store, runs)),
     ...(await wrongMessages(store, runs)),
     ...(await wrongOrder(store, runs)),
     ...(await lost(store, runs, expected.acknowledged)),
@@ -42,17 +45,22 @@ const NOT_DONE = ['failed', 'denied', 'skipped', 'withdrawn', 'expired']
 
 /** What the ledger says against what we say. */
 async function wrongActions(
-  { ledger }: World,
+  world: World,
   store: Store,
   runs: readonly Run[],
   { denied }: Acknowledged,
 ): Promise<string[]> {
+  const { ledger } = world
   const wrong: string[] = []
   const known = new Set<string>()
   for (const { id } of runs) {
     for (const action of await store.read(actionsOfRun, id)) {
       known.add(action.id)
       if (action.tool === 'delegate' || action.repeatOf !== null) continue
+      if (action.tool === READ) {
+        wrong.push(...wrongLook(world, action))
+        continue
+      }
       const times = ledger.timesOf(action.id)
       const say = `${action.id} (${action.tool}) is ${action.state} and was done ${times} times`
       if (action.state === 'done' && times !== 1) wrong.push(`lost or doubled: ${say}`)
@@ -66,6 +74,13 @@ async function wrongActions(
   for (const { actionId, entry } of ledger.effects)
     if (!known.has(actionId) && entry !== 'step') wrong.push(`unknown effect: ${actionId} ${entry}`)
   return wrong
+}
+
+/** What was found out is what the last one found who looked; one who was superseded has nothing to say. */
+function wrongLook({ witness }: World, action: Action): string[] {
+  const last = witness.whoTried(action)
+  if (action.state !== 'done' || last === undefined || action.result === last) return []
+  return [`${action.id} was looked at by ${last}, and says what ${String(action.result)} saw`]
 }
 
 /** The same for what functions do. */
@@ -123,13 +138,24 @@ async function lost(store: Store, runs: readonly Run[], told: Acknowledged): Pro
   return wrong
 }
 
+const firedRuns = single(() => all(row({ runId: nullable(text()) }), sql`select run_id from occurrences`))
+
+const isRound = ({ agent, parentRunId, threadId }: Run) =>
+  agent === 'clerk' && parentRunId === null && !threadId.startsWith(CLERK)
+
+/** One that wrote something is the run of its firing for good. */
+async function unknownRounds({ ledger }: World, store: Store, runs: readonly Run[]): Promise<string[]> {
+  const known = new Set((await store.read(firedRuns)).map(({ runId }) => runId))
+  const wrote = new Set(ledger.effects.map(({ runId }) => runId))
+  return runs
+    .filter((run) => isRound(run) && wrote.has(run.id) && !known.has(run.id))
+    .map(({ id }) => `no firing knows of ${id}`)
+}
+
 /** A firing whose run ended before it wrote anything may have another. */
 function wrongRuns({ ledger }: World, runs: readonly Run[], { firings, acknowledged }: Expected): string[] {
   const wrote = new Set(ledger.effects.map(({ runId }) => runId))
-  const rounds = runs.filter(
-    ({ id, agent, parentRunId, threadId }) =>
-      agent === 'clerk' && parentRunId === null && threadId !== CLERK && wrote.has(id),
-  )
+  const rounds = runs.filter((run) => isRound(run) && wrote.has(run.id))
   const calls = runs.filter(({ agent }) => agent === 'steps')
   return [
     ...(rounds.length > firings ? [`${rounds.length} runs of ${firings} firings`] : []),

@@ -117,6 +117,28 @@ export class RandomPlan implements Plan {
   }
 }
 
+/** Workers are stopped where they are about to change or do something, or have done it; sometimes something else happens. */
+const STOPS: ReadonlySet<Moment> = new Set(['before change', 'before effect', 'after effect'])
+
+export class StoppingPlan implements Plan {
+  readonly #probability: number
+  readonly #others: RandomPlan
+
+  constructor(probability: number) {
+    this.#probability = probability
+    this.#others = new RandomPlan(probability / 20)
+  }
+
+  at(place: Place): Planned | undefined {
+    const { moment, process, dice } = place
+    if (STOPS.has(moment) && process.startsWith('worker') && dice.chance(this.#probability)) {
+      // Even: it comes back as soon as its work is another's.
+      return { kind: 'stopped beyond its lease', amount: 2 * (LEASE_MS + dice.below(LEASE_MS)) }
+    }
+    return this.#others.at(place)
+  }
+}
+
 /** Exactly these, each where it once happened. */
 export class KnownPlan implements Plan {
   readonly #faults: ReadonlyMap<string, Planned>

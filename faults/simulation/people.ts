@@ -77,6 +77,13 @@ export interface Acknowledged {
   readonly denied: Set<string>
 }
 
+/** How often a schedule fires, and what becomes of a firing that comes while the last is at work. */
+export interface Rhythm {
+  readonly everyMs?: number
+  readonly overlap?: 'skip' | 'queue'
+  readonly text?: string
+}
+
 /** Those outside: they send, call, plan, decide and cancel. */
 export class People {
   readonly acknowledged: Acknowledged = {
@@ -125,14 +132,14 @@ export class People {
     this.acknowledged.calls.add(called.runId)
   }
 
-  async plan(firings: number): Promise<void> {
+  async plan(firings: number, { everyMs = 1_200, overlap = 'skip', text = 'round' }: Rhythm = {}): Promise<void> {
     const schedule = {
       id: newScheduleId(this.#world.random),
       name: 'rounds',
       kind: 'job',
-      rule: { kind: 'every', everyMs: 1_200 },
-      target: { kind: 'agent', agent: 'clerk', text: 'round' },
-      options: { ...DEFAULT_OPTIONS, maxFirings: firings },
+      rule: { kind: 'every', everyMs },
+      target: { kind: 'agent', agent: 'clerk', text },
+      options: { ...DEFAULT_OPTIONS, maxFirings: firings, overlap },
       madeBy: 'somebody',
     } as const
     await this.#ask('planner', (store) => store.apply(addSchedule, schedule))

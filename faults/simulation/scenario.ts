@@ -1,14 +1,15 @@
+import type { ThreadId } from '../../src/base/ids.ts'
 import { listRuns } from '../../src/runs/run.ts'
 import type { Store } from '../../src/store/store.ts'
 import { countMessages } from '../../src/threads/message.ts'
 import type { Outcome } from '../method.ts'
 import { agentsOf } from './agents.ts'
 import { verdictOn } from './check.ts'
-import { RandomPlan } from './faults.ts'
+import { RandomPlan, StoppingPlan } from './faults.ts'
 import type { Fault, Plan } from './faults.ts'
-import { People } from './people.ts'
+import { CLERK, People } from './people.ts'
 import { Dice } from './seeded.ts'
-import { World } from './world.ts'
+import { SOON_MS, World } from './world.ts'
 
 /** How long faults go on, and how long the world has to come to rest after the last of them; by the simulated clock. */
 const TROUBLE_MS = 6_000
@@ -17,6 +18,7 @@ const REST_MS = 2 * 60_000
 const LOOK_MS = 300
 const FIRINGS = 3
 const CALLS = 6
+const TASKS = 8
 
 export interface Result {
   readonly faults: readonly Fault[]
@@ -40,36 +42,78 @@ export function outcomeOf({ faults, runs, effects, recoveryMs, problems }: Resul
 export async function simulate(seed: number, template: string, plan?: Plan): Promise<Result> {
   const dice = new Dice(seed)
   const probes = dice.chance(0.5)
+  const { troubleMs, firings, work, plan: own, jitters, soonMs = SOON_MS } = KINDS[seed % KINDS.length]!
   // From a world in which almost nothing happens to one in which little works.
   const probability = dice.pick([0.0003, 0.001, 0.002, 0.004])
-  const jitterMs = dice.pick([0, 2, 8, 25])
+  const jitterMs = dice.pick(jitters)
   const world = new World({
     seed: Math.floor(dice.fraction() * 2 ** 32),
     template,
-    plan: plan ?? new RandomPlan(probability),
+    plan: plan ?? own(probability),
     jitterMs,
+    soonMs,
     workers: 3,
     agentsOf: (around, process, store) =>
       agentsOf(around, process, store, { probes, rests: ({ dice: its }) => its.chance(0.02) }),
   })
   try {
     const people = new People(world)
-    await trouble(world, people)
-    return await rest(world, people, FIRINGS)
+    await trouble(world, people, work, troubleMs)
+    return await rest(world, people, firings)
   } finally {
     await world.close()
   }
 }
 
+/** What there is to do in a world, and what goes wrong with it. */
+interface Kind {
+  readonly troubleMs: number
+  /** Of the schedule. */
+  readonly firings: number
+  readonly jitters: readonly number[]
+  readonly soonMs?: readonly number[]
+  readonly work: (people: People, world: World) => Promise<void>
+  readonly plan: (probability: number) => Plan
+}
+
+/**
+ * One with something of everything; and small ones in which much of one thing happens, where workers are stopped again and
+ * again and come back when their work has just become another's: what the first has once in thousands of worlds.
+ */
+const KINDS: readonly Kind[] = [
+  {
+    troubleMs: TROUBLE_MS,
+    firings: FIRINGS,
+    jitters: [0, 2, 8, 25],
+    work: askForWork,
+    plan: (probability) => new RandomPlan(probability),
+  },
+  {
+    troubleMs: TROUBLE_MS / 2,
+    firings: 0,
+    jitters: [8, 25],
+    work: (people) => callMany(people, 3 * CALLS),
+    plan: (probability) => new StoppingPlan(10 * probability),
+  },
+  {
+    troubleMs: TROUBLE_MS / 2,
+    firings: 3 * FIRINGS,
+    jitters: [2, 8, 25],
+    // Up to when whoever took it over is at it.
+    soonMs: [3, 10, 40, 80, 120, 200],
+    work: goOnRounds,
+    plan: (probability) => new StoppingPlan(10 * probability),
+  },
+]
+
 /** Work, and everything that goes wrong with it. */
-async function trouble(world: World, people: People): Promise<void> {
+async function trouble(world: World, people: People, work: Kind['work'], ms: number): Promise<void> {
   const { dice, time } = world
   world.isTroubled = true
   world.start()
-  const asked = askForWork(people, world)
-  for (let cancels = dice.below(3); cancels > 0; cancels--)
-    time.after(dice.below(TROUBLE_MS), () => void people.cancel())
-  for (let passed = 0; passed < TROUBLE_MS; passed += LOOK_MS) {
+  const asked = work(people, world)
+  for (let cancels = dice.below(3); cancels > 0; cancels--) time.after(dice.below(ms), () => void people.cancel())
+  for (let passed = 0; passed < ms; passed += LOOK_MS) {
     people.decide()
     await world.pass(LOOK_MS)
   }
@@ -91,7 +135,18 @@ async function askForWork(people: People, { dice, time }: World): Promise<void> 
     await promise
     await people.send(`by the way ${nth}`, `word ${nth}`)
   }
-  await Promise.all(Array.from({ length: CALLS }, (_, nth) => people.call(`{"order":${nth}}`, `order ${nth}`)))
+  await callMany(people, CALLS)
+}
+
+async function callMany(people: People, calls: number): Promise<void> {
+  await Promise.all(Array.from({ length: calls }, (_, nth) => people.call(`{"order":${nth}}`, `order ${nth}`)))
+}
+
+/** So often that the next one is due while the last is at work, and waits for its end; and others beside them. */
+async function goOnRounds(people: People): Promise<void> {
+  await people.plan(3 * FIRINGS, { everyMs: 120, overlap: 'queue', text: 'look first, then round' })
+  const alone = (nth: number) => [`look first, then task ${nth}`, `task ${nth}`, `${CLERK} ${nth}` as ThreadId] as const
+  await Promise.all(Array.from({ length: TASKS }, (_, nth) => people.send(...alone(nth), 'clerk')))
 }
 
 /** No more faults: everything comes to its end, and is looked at. */

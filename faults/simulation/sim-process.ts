@@ -16,7 +16,7 @@ export interface Surroundings {
   /** It comes to a gate: whatever is to happen to it there. */
   readonly onGate: (process: SimProcess, gate: Gate) => void
   /** A change of it was acknowledged. */
-  readonly onApplied: (change: unknown, args: readonly unknown[], answer: unknown) => void
+  readonly onApplied: (process: SimProcess, change: unknown, args: readonly unknown[], answer: unknown) => void
   /** Killed by somebody, whoever that is. */
   readonly onEnd: (process: SimProcess) => void
   /** At each gate it is up to so much late, so that no two worlds have the same order of things. */
@@ -101,7 +101,7 @@ export class SimProcess {
       apply: (change, ...args) =>
         this.#gated('change', async () => {
           const answer = await inner.apply(change, ...args)
-          if (!this.#dead) onApplied(change, args, answer)
+          if (!this.#dead) onApplied(this, change, args, answer)
           return answer
         }),
       read: (look, ...args) => this.#gated('look', () => inner.read(look, ...args)),

@@ -1,4 +1,5 @@
 import { actionIdOf } from '../../src/actions/step-doubt.ts'
+import { sleep } from '../../src/base/clock.ts'
 import type { RunId } from '../../src/base/ids.ts'
 import type { FunctionBody, FunctionRun, StepOptions } from '../../src/define/function.ts'
 import type { Tool, ToolContext } from '../../src/loop/ports.ts'
@@ -43,6 +44,31 @@ export function writeTool({ name, repeat, probes }: WriteTool, process: SimProce
           },
         }
       : {}),
+  }
+}
+
+export const READ = 'look'
+const LOOK_MS = 40
+
+/** Changes nothing, and says who looked. Whoever takes its run over looks again. */
+export function readTool(process: SimProcess): Tool {
+  return {
+    name: READ,
+    description: READ,
+    inputSchema: ENTRY,
+    effect: 'read',
+    repeat: 'each',
+    timeoutMs: 60_000,
+    idempotent: true,
+    identity: () => READ,
+    validate: (input) => ({ input }),
+    async perform() {
+      await process.gate('before effect')
+      // Long enough for one who was given up to come back meanwhile.
+      await sleep(process.clock, LOOK_MS)
+      await process.gate('after effect')
+      return { kind: 'done', result: process.name }
+    },
   }
 }
 

@@ -24,6 +24,7 @@ import { SimProcess } from './sim-process.ts'
 import type { Surroundings } from './sim-process.ts'
 import { forgetDatabases, watchDatabase } from './sqlite.ts'
 import { comeToRest } from './turns.ts'
+import { Witness, addNotes } from './witness.ts'
 
 const MINUTE = 60_000
 
@@ -31,7 +32,7 @@ const MINUTE = 60_000
 const UNWATCHABLE = 'holdfast.db-wake'
 
 /** How soon whoever was taken over may come back: just when his work is being done by another. */
-const SOON_MS = [0, 1, 3, 10, 40]
+export const SOON_MS: readonly number[] = [0, 1, 3, 10, 40]
 
 /** SQLite's own numbers. */
 const ERRORS: Partial<Record<FaultKind, number>> = {
@@ -50,6 +51,8 @@ export interface WorldOptions {
   readonly template: string
   readonly plan: Plan
   readonly jitterMs: number
+  /** How soon whoever was taken over may come back. */
+  readonly soonMs?: readonly number[]
   readonly workers: number
   readonly agentsOf: (world: World, process: SimProcess, store: Store) => ReadonlyMap<string, AnyAgent>
 }
@@ -58,6 +61,7 @@ export interface WorldOptions {
 export class World {
   readonly time = new SimClock()
   readonly ledger = new Ledger()
+  readonly witness = new Witness()
   readonly faults: Fault[] = []
   readonly warnings: string[] = []
   readonly dice: Dice
@@ -92,7 +96,10 @@ export class World {
       time,
       jitterMs: options.jitterMs,
       onGate: (process, gate) => void this.#strike(process, gate),
-      onApplied: (change, args, answer) => this.#noticeTakeover(change, args, answer),
+      onApplied: (process, change, args, answer) => {
+        this.witness.hear(process.name, change, args, answer)
+        this.#noticeTakeover(change, args, answer)
+      },
       onEnd: (process) => this.#restart(process),
     }
   }
@@ -178,7 +185,7 @@ export class World {
     const lost = this.#byWorker.get((args[0] as HeldAttempt).workerId)
     if (lost?.wakesWhenLost !== true) return
     lost.wakesWhenLost = false
-    this.time.after(lost.fate.pick(SOON_MS), () => lost.goOn())
+    this.time.after(lost.fate.pick(this.#options.soonMs ?? SOON_MS), () => lost.goOn())
   }
 
   /** What is dead comes back, as by a service manager. */
@@ -234,6 +241,7 @@ export async function makeTemplate(): Promise<string> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
   const path = join(folder, 'holdfast.db')
   await (await openSqliteStore({ path })).close()
+  addNotes(path)
   return path
 }
 

@@ -1,3 +1,4 @@
+import { REFERENCE } from '../base/variables.ts'
 import { passwordIn, secretsOf } from './from-environment.ts'
 import { KnownSecrets, looksSecret } from './known.ts'
 import type { Source } from './known.ts'
@@ -34,8 +35,6 @@ export function gatherKnown(places: Places): KnownSecrets {
   }
   return known
 }
-
-const REFERENCE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
 
 /** A header may say `Bearer ${TOKEN}`: the variable is the secret, not the word before it. */
 function addWritten(known: KnownSecrets, where: string, text: string, environment: Variables): void {

@@ -1,4 +1,5 @@
 import type { ActionId, RunId } from '../base/ids.ts'
+import { shellWord } from '../base/text.ts'
 import { ITS_CLIENT } from '../runs/park.ts'
 import { json, oneOf, row, text } from '../store/row.ts'
 import { sql } from '../store/sql.ts'
@@ -15,11 +16,9 @@ export const sessionAway = single((runId: RunId) =>
   ),
 )
 
-const quoted = (word: string) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)
-
 /** What a person types. Without a prompt the client goes on with the call that had waited. */
 export const resumeLine = ({ cwd, sessionId }: Pick<Session, 'cwd' | 'sessionId'>): string =>
-  `${cwd === null ? '' : `cd ${quoted(cwd)} && `}claude -p --resume ${sessionId}`
+  `${cwd === null ? '' : `cd ${shellWord(cwd)} && `}claude -p --resume ${sessionId}`
 
 const awayRow = row({
   sessionId: text(),

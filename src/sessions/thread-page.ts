@@ -1,3 +1,4 @@
+import { iso } from '../base/clock.ts'
 import type { ThreadId } from '../base/ids.ts'
 import { lastEventSeq } from '../events/event.ts'
 import type { RunRequest } from '../runs/run.ts'
@@ -46,8 +47,6 @@ export function* readThreadPage(limit: number, after?: ThreadId): Transition<Thr
 }
 
 const PREVIEW_CHARACTERS = 120
-
-const iso = (instant: number) => new Date(instant).toISOString()
 
 export function viewListedThread(thread: ListedThread) {
   const { runId, runState, runCode, runCreatedAt, runEndedAt, pending } = thread

@@ -1,5 +1,6 @@
-import type { RunId } from '../base/ids.ts'
 import { canonicalJson } from '../base/canonical-json.ts'
+import { invariant } from '../base/errors.ts'
+import type { RunId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
 import { nullable, integer, row, text } from '../store/row.ts'
@@ -109,6 +110,6 @@ export function* progress(attempt: AttemptRef, change: Sql, from: Sql): Transiti
 
 function* theWorkspace(runId: RunId): Transition<Workspace> {
   const found = yield* findWorkspace.single(runId)
-  if (found === undefined) throw new Error(`the workspace of ${runId} vanished`)
+  invariant(found !== undefined, `the workspace of ${runId} vanished inside a transaction`)
   return found
 }

@@ -1,3 +1,4 @@
+import { iso } from '../base/clock.ts'
 import { refOfRun } from './workspace.ts'
 import type { CheckResult, LeftOut, Workspace } from './workspace.ts'
 
@@ -36,7 +37,6 @@ export interface WorkspaceView {
   readonly settledAt?: string
 }
 
-const iso = (instant: number) => new Date(instant).toISOString()
 const instantOf = (name: string, at: number | null) => (at === null ? {} : { [name]: iso(at) })
 const wordOf = (name: string, value: string | null) => (value === null ? {} : { [name]: value })
 

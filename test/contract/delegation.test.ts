@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import { newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
 import type { RunId, ThreadId } from '../../src/base/ids.ts'
+import { eventsAfter } from '../../src/events/event.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { mustWait, openChildren, parkForChildren, startChild } from '../../src/runs/children.ts'
 import type { AttemptRef } from '../../src/runs/attempt.ts'
@@ -9,9 +10,13 @@ import { finishRun } from '../../src/runs/finish.ts'
 import { takeForCommand } from '../../src/runs/command-turn.ts'
 import { findRun, listRuns } from '../../src/runs/run.ts'
 import { sendMessage } from '../../src/runs/send.ts'
+import { withdrawMessage } from '../../src/runs/withdraw.ts'
 import type { Store } from '../../src/store/store.ts'
+import { acceptMessage } from '../../src/threads/accept.ts'
 import { conversationOf } from '../../src/threads/conversation.ts'
+import { buryMessage } from '../../src/threads/dead-letter.ts'
 import { consumeMessages } from '../../src/threads/consume.ts'
+import { acknowledgeDelivery, leaseMessages } from '../../src/threads/delivery.ts'
 import { idleThreads, messagesOf, pendingMessages } from '../../src/threads/message.ts'
 import { aChild, claimAgent } from '../support/children.ts'
 import { engines } from '../support/engines.ts'
@@ -211,19 +216,42 @@ describe.each(engines)('on $name', (engine) => {
     expect(await store.read(pendingMessages, PARENT, 10)).toHaveLength(2)
   })
 
+  test('a run that waits for its children hears at once that a message of its thread was not delivered', async () => {
+    const { store } = await open()
+    const parent = await conductor(store)
+    await store.apply(startChild, aChild(parent, { mode: 'wait' }))
+    await store.apply(parkForChildren, parent, false)
+    expect(await reread(store, parent.runId)).toMatchObject({ state: 'parked', parkedFor: 'children' })
+    const note = { id: newMessageId(random), from: PARENT, kind: 'note', key: 'k', body: { text: 'hello' } } as const
+    const { message } = await store.apply(acceptMessage, { ...note, threadId: 'nobody' as ThreadId })
+    await store.apply(buryMessage, message, 'unknown recipient')
+    expect(await reread(store, parent.runId)).toMatchObject({ state: 'queued' })
+    const [notice, ...others] = await store.read(pendingMessages, PARENT, 10)
+    expect([notice?.kind, others]).toEqual(['notice', []])
+    // Who keeps a page fresh by the log hears of it as of every message.
+    const accepted = (await store.read(eventsAfter, 0, 1_000)).filter(({ type }) => type === 'message.accepted')
+    expect(accepted.at(-1)).toMatchObject({ threadId: PARENT, data: { messageId: notice?.id, kind: 'notice' } })
+    await assertInvariants(store)
+  })
+
   test('the turn of an agent that is a command consumes its messages and records what it printed', async () => {
     const { store } = await open()
     await send(store, PARENT, 'conductor')
     const ref = await claim(store)
     const shown = (await store.read(pendingMessages, PARENT, 10)).map(({ id }) => ({ messageId: id, text: 'hello' }))
     const request = { kind: 'command', argv: ['echo', 'hello'], cwd: '/' } as const
-    expect(await store.apply(takeForCommand, ref, shown, request)).toMatchObject({
-      request: { ...request, isTurn: true },
-    })
     const fenced = { ...ref, fence: ref.fence - 1 }
-    expect(await store.apply(takeForCommand, fenced, shown, request)).toBeUndefined()
+    expect(await store.apply(takeForCommand, fenced, shown, request)).toEqual({ kind: 'superseded' })
+    expect(await store.apply(takeForCommand, ref, shown, request)).toMatchObject({
+      kind: 'taken',
+      run: { request: { ...request, isTurn: true } },
+    })
+    expect(await store.apply(takeForCommand, fenced, shown, request)).toEqual({ kind: 'superseded' })
     // Once more, because the answer was lost: nothing is shown twice.
-    expect(await store.apply(takeForCommand, ref, shown, request)).toMatchObject({ id: ref.runId })
+    expect(await store.apply(takeForCommand, ref, shown, request)).toMatchObject({
+      kind: 'taken',
+      run: { id: ref.runId },
+    })
     await store.apply(finishRun, ref, { state: 'succeeded', reply: 'good day', result: { text: 'good day' } })
     const entries = await store.read(conversationOf, PARENT, 1)
     expect(entries.map(({ kind, body }) => [kind, body.text])).toEqual([
@@ -231,6 +259,27 @@ describe.each(engines)('on $name', (engine) => {
       ['assistant', 'good day'],
     ])
     expect(await store.read(pendingMessages, PARENT, 10)).toEqual([])
+    await assertInvariants(store)
+  })
+
+  test('a command is not shown what was taken back, or drained, since its messages were read [inbox/effect-once]', async () => {
+    const { store } = await open()
+    const { message: first } = await send(store, PARENT, 'conductor')
+    const ref = await claim(store)
+    const { message: second } = await send(store, PARENT, 'conductor', 'second')
+    const { message: third } = await send(store, PARENT, 'conductor', 'third')
+    const shown = (count: number) =>
+      [first, second, third].slice(0, count).map(({ id }) => ({ messageId: id, text: id }))
+    const request = { kind: 'command', argv: ['echo'], cwd: '/' } as const
+    expect(await store.apply(withdrawMessage, third.id, byTester)).toEqual({ kind: 'withdrawn' })
+    expect(await store.apply(takeForCommand, ref, shown(3), request)).toEqual({ kind: 'changed' })
+    const hand = { id: 'by-hand', threadId: PARENT, by: { kind: 'hand' }, limit: 10, bytes: 1_000 } as const
+    await store.apply(leaseMessages, hand)
+    expect(await store.apply(takeForCommand, ref, shown(2), request)).toEqual({ kind: 'changed' })
+    await store.apply(acknowledgeDelivery, 'by-hand')
+    expect(await store.apply(takeForCommand, ref, shown(2), request)).toEqual({ kind: 'changed' })
+    expect(await reread(store, ref.runId)).toMatchObject({ state: 'running', request: { kind: 'agent' } })
+    expect(await store.read(conversationOf, PARENT, 1)).toEqual([])
     await assertInvariants(store)
   })
 

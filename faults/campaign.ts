@@ -1,0 +1,114 @@
+import { execFileSync } from 'node:child_process'
+
+import type { Method, Outcome } from './method.ts'
+import { nextOf } from './rounds.ts'
+import type { Round } from './rounds.ts'
+import { Tally } from './tally.ts'
+import { emptyTotal, enter, faultsOf, readTotals, writeTotals } from './totals.ts'
+
+export interface Settings {
+  readonly minutes: number
+  /** At most so many cases. */
+  readonly most: number
+  /** Not where the last one ended. */
+  readonly from?: number | undefined
+  /** With this seed and what follows, and nothing is added. */
+  readonly repeats?: number | undefined
+  /** Where it is added up, and how often meanwhile. */
+  readonly totals: string
+  readonly keepMinutes: number
+}
+
+/** Asked to end: the cases that are under way come to theirs; asked twice, at once. */
+let isAsked = false
+
+export function endWhenAsked(): void {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.on(signal, () => {
+      if (isAsked) process.exit(130)
+      isAsked = true
+      console.log(`${signal}: what is under way comes to its end; once more, and it is left where it is`)
+    })
+}
+
+export const wasAsked = (): boolean => isAsked
+
+/** Runs cases and counts what came of them; how many failed. */
+export async function campaign(method: Method, settings: Settings): Promise<number> {
+  const { first, upTo, round } = await beginning(method, settings)
+  const tally = new Tally(commit(), first, round)
+  const keepIt = () => {
+    if (settings.repeats === undefined && !tally.isEmpty) keep(method, tally, settings.totals)
+  }
+  const keeping = setInterval(keepIt, settings.keepMinutes * 60_000).unref()
+  // However this process ends, unless it is killed.
+  process.on('exit', keepIt)
+  console.log(`${method.name}, from seed ${first}: ${method.title}`)
+  const isOver = () => isAsked || tally.minutes > settings.minutes
+  const most = Math.min(settings.most, upTo)
+  try {
+    await method.run({ first, most, isOver, tell: (outcome) => hear(method, tally, outcome) })
+  } finally {
+    clearInterval(keeping)
+    process.off('exit', keepIt)
+    keepIt()
+    console.log(inWords(method, tally))
+  }
+  if (tally.failed[0] !== undefined && method.shrink !== undefined && !isAsked)
+    console.log(`shortest way to it, of seed ${tally.failed[0]}:\n${await method.shrink(tally.failed[0])}`)
+  return tally.figures.failures
+}
+
+interface Beginning {
+  readonly first: number
+  readonly upTo: number
+  readonly round?: Round
+}
+
+async function beginning(method: Method, { from, repeats, totals }: Settings): Promise<Beginning> {
+  const upTo = Number.MAX_SAFE_INTEGER
+  if (repeats !== undefined) return { first: repeats, upTo }
+  const { campaigns = [], nextSeed = 1 } = readTotals(totals)[method.name] ?? {}
+  if (method.size === undefined) return { first: from ?? nextSeed, upTo }
+  const { first, most, ...round } = nextOf(campaigns, await method.size())
+  return from === undefined ? { first, upTo: most, round } : { first: from, upTo, round }
+}
+
+/** After a signal nobody knows whether it was the signal that a case stumbled over. */
+function hear(method: Method, tally: Tally, outcome: Outcome): void {
+  if (isAsked && outcome.problems.length > 0) return
+  tally.tell(outcome)
+  if (outcome.problems.length > 0) print(method, outcome)
+}
+
+/** Read again, since another campaign may have written meanwhile. */
+function keep({ name, title, cases }: Method, tally: Tally, path: string): void {
+  const totals = readTotals(path)
+  const total = (totals[name] ??= emptyTotal(title, cases))
+  Object.assign(total, { title, unit: cases })
+  enter(total, tally.entry())
+  writeTotals(path, totals)
+}
+
+function commit(): string {
+  const options = { encoding: 'utf8', cwd: import.meta.dirname, stdio: 'pipe' } as const
+  const git = (...args: string[]) => execFileSync('git', args, options).trim()
+  try {
+    const isChanged = git('status', '--porcelain', '--', '../src') !== ''
+    return git('rev-parse', '--short', 'HEAD') + (isChanged ? ' (changed)' : '')
+  } catch {
+    return 'unknown'
+  }
+}
+
+function print({ name }: Method, { seed, problems }: Outcome): void {
+  console.log(`seed ${seed}:\n${problems.map((problem) => `  ${problem}`).join('\n')}`)
+  console.log(`  again: npm run faults -- --method ${name} --seed ${seed} --cases 1`)
+}
+
+function inWords({ cases: unit }: Method, { figures, minutes }: Tally): string {
+  const { cases, runs, effects, faults, failures } = figures
+  const kinds = Object.entries(faults).map(([kind, times]) => `${times} × ${kind}`)
+  const peaks = Object.entries(figures.peaks).map(([name, value]) => `, at most ${value} ${name}`)
+  return `${cases} ${unit} with ${runs} runs and ${effects} effects, ${faultsOf(figures)} faults (${kinds.join(', ')})${peaks.join('')}, ${failures} failures, in ${(minutes * 60).toFixed(0)} s`
+}
