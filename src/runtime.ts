@@ -8,12 +8,12 @@ import { LIMITS } from './base/limits.ts'
 import type { LoadedConfig } from './config/load.ts'
 import type { Tool } from './loop/ports.ts'
 import type { Crew, CrewOptions, OwnWorkerOptions } from './workers/crew.ts'
-import type { LiveEvent } from './workers/execute-agent.ts'
+import type { LiveEvent } from './workers/agents/execute-agent.ts'
 import { discreetly, openSecrets } from './workers/open-secrets.ts'
 import { homePaths } from './workers/home.ts'
-import { refuseOlderBackup, rememberSeen } from './workers/restored.ts'
+import { refuseOlderBackup, rememberSeen } from './workers/history/restored.ts'
 import type { Worker, WorkerOptions } from './workers/worker.ts'
-import type { WorkspaceDesk } from './workers/workspace-desk.ts'
+import type { WorkspaceDesk } from './workers/workspace/desk.ts'
 import { openStore } from './store/open.ts'
 import type { Store } from './store/store.ts'
 
@@ -96,7 +96,7 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     toolOf: async (agent, tool) => (await crew.open()).toolOf(agent, tool),
     registerWorker: async (kind, own) => (await crew.open()).registerWorker(kind, own),
     workspaces: async () => {
-      const { openWorkspaceDesk } = await import('./workers/workspace-desk.ts')
+      const { openWorkspaceDesk } = await import('./workers/workspace/desk.ts')
       const registerWorker = async () => (await crew.open()).registerWorker('command', { concurrency: 1 })
       return openWorkspaceDesk({ store, clock, home, env, registerWorker })
     },

@@ -1,7 +1,7 @@
 import type { Asked, ModelMessage, ModelRequest, Tool } from '../../src/loop/ports.ts'
 import type { Store } from '../../src/store/store.ts'
 import { delegateTool } from '../../src/tools/delegate.ts'
-import type { AnyAgent, OpenAgent } from '../../src/workers/execute-agent.ts'
+import type { AnyAgent, OpenAgent } from '../../src/workers/agents/execute-agent.ts'
 import type { SimProcess } from './sim-process.ts'
 import { READ, readTool, stepsBody, writeTool } from './tools.ts'
 import type { World } from './world.ts'

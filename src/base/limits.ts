@@ -247,7 +247,7 @@ export const LIMITS = {
   archiveBytes: 8 * 1024 * 1024,
   /** Large outputs and fences of paused workers are kept this long after the command. */
   remainsKeptMs: 14 * 86_400_000,
-  // Workspaces (src/workers/workspace*).
+  // Workspaces (src/workers/workspace).
   /** A check that takes longer is stuck, unless somebody says otherwise. */
   checkMs: 10 * 60_000,
   /** Of what a check printed, its end: enough for the failing test and its trace. */

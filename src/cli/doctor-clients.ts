@@ -4,7 +4,7 @@ import type { ClientName } from '../hooks/install/client.ts'
 import { statusOf } from '../hooks/install/status.ts'
 import type { Question } from '../hooks/install/status.ts'
 import { runCaptured } from '../processes/captured-command.ts'
-import type { Finding } from '../workers/examine.ts'
+import type { Finding } from '../workers/examine/examine.ts'
 
 /** Some of them take seconds to say it, on a busy machine more. */
 const PATIENCE_MS = 20_000

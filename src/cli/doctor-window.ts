@@ -7,7 +7,7 @@ import { systemClock as clock } from '../base/clock.ts'
 import { errorCode } from '../base/files.ts'
 import { processIdentity } from '../processes/identity.ts'
 import { homePaths } from '../workers/home.ts'
-import type { Finding } from '../workers/examine.ts'
+import type { Finding } from '../workers/examine/examine.ts'
 import { USUAL_PORT } from '../server/usual-port.ts'
 
 /** A daemon that is well answers in milliseconds, also on a busy machine. */

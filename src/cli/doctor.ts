@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 
-import { examine } from '../workers/examine.ts'
-import type { Finding } from '../workers/examine.ts'
+import { examine } from '../workers/examine/examine.ts'
+import type { Finding } from '../workers/examine/examine.ts'
 import { HoldfastError, describeError } from '../base/errors.ts'
 import { errorCode } from '../base/files.ts'
 import { CLIENT_NAMES } from '../hooks/install/client.ts'

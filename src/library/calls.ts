@@ -11,7 +11,7 @@ import { endedRuns } from '../runs/run.ts'
 import type { RunEnd } from '../runs/run.ts'
 import type { Runtime } from '../runtime.ts'
 import { Lookout } from '../store/lookout.ts'
-import { asJson } from '../workers/judge-step.ts'
+import { asJson } from '../workers/functions/judge-step.ts'
 import type { Worker } from '../workers/worker.ts'
 
 export interface NewCall {

@@ -1,4 +1,4 @@
-import type { LiveEvent } from '../workers/execute-agent.ts'
+import type { LiveEvent } from '../workers/agents/execute-agent.ts'
 
 const END = Symbol('the end of a step')
 /** What was heard of the step so far is void: its call is made again. */

@@ -7,11 +7,11 @@ import type { Store } from '../store/store.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { isWanted } from '../telemetry/wanted.ts'
 import type { McpServers } from '../tools/mcp/servers.ts'
-import type { AnyAgent, LiveEvent } from './execute-agent.ts'
+import type { AnyAgent, LiveEvent } from './agents/execute-agent.ts'
 import { homePaths, readWindowUrl } from './home.ts'
-import type { AgentPorts } from './open-agents.ts'
-import { openOwnAgent } from './own-agent.ts'
-import { tracedAgents } from './traced-agents.ts'
+import type { AgentPorts } from './agents/open-agents.ts'
+import { openOwnAgent } from './functions/own-agent.ts'
+import { tracedAgents } from './agents/traced-agents.ts'
 import { registerThisProcess } from './register.ts'
 import type { Worker, WorkerOptions } from './worker.ts'
 
@@ -100,7 +100,7 @@ async function openAgents(
   openServers: () => Promise<McpServers>,
 ): Promise<ReadonlyMap<string, AnyAgent>> {
   if (config !== undefined && config.agents.size > 0)
-    return (await import('./open-agents.ts')).openAllAgents(config, { ...ports, servers: await openServers() })
+    return (await import('./agents/open-agents.ts')).openAllAgents(config, { ...ports, servers: await openServers() })
   const own = openOwnAgent(config, ports)
   return new Map([[own.name, own]])
 }
@@ -108,7 +108,7 @@ async function openAgents(
 async function asDaemon(options: CrewOptions): Promise<Pick<WorkerOptions, 'wakes' | 'notifies' | 'keeper'>> {
   const [{ openChannels, openSigner }, { Keeper, forgetting }] = await Promise.all([
     import('../notify/open.ts'),
-    import('./keeper.ts'),
+    import('./history/keeper.ts'),
   ])
   const { config, clock, env, home } = options
   const forgets = forgetting(config)

@@ -27,10 +27,10 @@ import type { Run } from '../runs/run.ts'
 import type { Store } from '../store/store.ts'
 import type { WorkspaceRequest } from '../workspace/workspace.ts'
 import { outcomeOfCutOff, outcomeOfEnd } from './command-outcome.ts'
-import type { LiveEvent } from './execute-agent.ts'
+import type { LiveEvent } from './agents/execute-agent.ts'
 import { commandFolder, homePaths } from './home.ts'
 import { tellIfStopped } from './tell-operator.ts'
-import type { RunWorkspaces } from './workspaces.ts'
+import type { RunWorkspaces } from './workspace/workspaces.ts'
 
 /** What is under way and can be told to stop; the end follows by itself. */
 export type Stoppable = Pick<Supervised, 'stop'>
@@ -243,7 +243,7 @@ async function outcomeFor(
   const seen = outcome.kind === 'ended' ? outcomeOfEnd(outcome.end, isTurn) : outcomeOfCutOff(outcome.output)
   if (request.kind !== 'command' || request.client === undefined) return seen
   const ports = { store: executor.store, stored: <T>(write: () => Promise<T>) => untilStored(executor, write) }
-  const { concludeTurn, printedIn } = await import('./client-turn.ts')
+  const { concludeTurn, printedIn } = await import('./agents/client-turn.ts')
   const printed = await printedIn(folder, outcome.kind === 'ended' ? outcome.end : outcome.output)
   return concludeTurn(ports, claim, { ...request, client: request.client }, { outcome: seen, printed })
 }

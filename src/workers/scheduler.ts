@@ -15,7 +15,7 @@ import {
 import type { Fired } from '../schedule/fire.ts'
 import type { ClaimedCall } from '../runs/call.ts'
 import type { Store } from '../store/store.ts'
-import type { Calls } from './calls.ts'
+import type { Calls } from './functions/calls.ts'
 
 export interface SchedulerOptions {
   readonly store: Store

@@ -24,22 +24,22 @@ import { forgetOccurrences } from '../schedule/retention.ts'
 import type { Store } from '../store/store.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { idleThreads } from '../threads/message.ts'
-import type { AnyAgent, LiveEvent } from './execute-agent.ts'
-import { Calls, callOf, refuseMessages } from './calls.ts'
-import type { CallsOptions } from './calls.ts'
+import type { AnyAgent, LiveEvent } from './agents/execute-agent.ts'
+import { Calls, callOf, refuseMessages } from './functions/calls.ts'
+import type { CallsOptions } from './functions/calls.ts'
 import { continueTaken, executeClaim, refOf } from './execute.ts'
 import type { Executor, Stoppable } from './execute.ts'
 import { commandFolder } from './home.ts'
 import { Lease } from './lease.ts'
 import { takeLostRuns } from './recover.ts'
 import type { Taken } from './recover.ts'
-import { rememberSeen } from './restored.ts'
+import { rememberSeen } from './history/restored.ts'
 import { sweepRemains } from './sweep.ts'
 import { doEach, inboxJobs } from './tend-inbox.ts'
 import type { Job } from './tend-inbox.ts'
 import type { Watch, WatchOptions } from './watch.ts'
-import { Workspaces } from './workspaces.ts'
-import type { WorkspacesOptions } from './workspaces.ts'
+import { Workspaces } from './workspace/workspaces.ts'
+import type { WorkspacesOptions } from './workspace/workspaces.ts'
 
 export interface WorkerOptions extends Pick<WatchOptions, 'wakes' | 'notifies' | 'keeper'> {
   readonly store: Store
@@ -250,7 +250,8 @@ export class Worker {
     for (const { threadId, agent } of await store.read(idleThreads, [...agents.keys()], LIMITS.page, only)) {
       await store.apply(wakeThread, threadId, agent, newRunId(random))
     }
-    if (only === undefined) await (await import('./resume-sessions.ts')).resumeSessions({ store, random, agents })
+    if (only === undefined)
+      await (await import('./agents/resume-sessions.ts')).resumeSessions({ store, random, agents })
   }
 
   /** A message that came while a run was ending, and a parent that waits for nothing else, wait for no heartbeat. */
@@ -357,8 +358,9 @@ export class Worker {
     const agent = this.#options.agents?.get(claim.run.agent)
     if (agent === undefined) throw new Error(`there is no agent ${claim.run.agent} in this process`)
     if ('body' in agent) return refuseMessages(executor, claim)
-    if ('command' in agent) return (await import('./command-agent.ts')).executeCommandAgent(executor, claim, agent)
-    return (await import('./execute-agent.ts')).executeAgent(executor, claim, agent, this.#options.random)
+    if ('command' in agent)
+      return (await import('./agents/command-agent.ts')).executeCommandAgent(executor, claim, agent)
+    return (await import('./agents/execute-agent.ts')).executeAgent(executor, claim, agent, this.#options.random)
   }
 
   #executor(): Executor {

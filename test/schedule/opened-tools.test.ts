@@ -5,7 +5,7 @@ import { systemRandomness as random } from '../../src/base/ids.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { createRuntime } from '../../src/runtime.ts'
 import type { Tool } from '../../src/loop/ports.ts'
-import { openAllAgents } from '../../src/workers/open-agents.ts'
+import { openAllAgents } from '../../src/workers/agents/open-agents.ts'
 import { temporaryFolder } from '../support/engines.ts'
 
 const fieldsOf = (tool: Tool | undefined) => Object.keys(tool?.inputSchema['properties'] ?? {})

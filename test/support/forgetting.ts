@@ -4,8 +4,8 @@ import { gunzipSync } from 'node:zlib'
 
 import { systemRandomness as random } from '../../src/base/ids.ts'
 import type { Store } from '../../src/store/store.ts'
-import { forgetHistory } from '../../src/workers/forget.ts'
-import type { ForgetOptions, Forgotten } from '../../src/workers/forget.ts'
+import { forgetHistory } from '../../src/workers/history/forget.ts'
+import type { ForgetOptions, Forgotten } from '../../src/workers/history/forget.ts'
 import { hurriedClock } from './clocks.ts'
 import type { Snapshot } from './invariants.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import type { WorkspacePoint } from '../../src/workers/workspace-ports.ts'
+import type { WorkspacePoint } from '../../src/workers/workspace/ports.ts'
 import { engines } from '../support/engines.ts'
 import type { TestEngine } from '../support/engines.ts'
 import { smallDisk } from '../support/small-disk.ts'

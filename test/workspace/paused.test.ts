@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 
 import { describe, expect, test } from 'vitest'
 
-import type { WorkspacePoint } from '../../src/workers/workspace-ports.ts'
+import type { WorkspacePoint } from '../../src/workers/workspace/ports.ts'
 import { builtFixture } from '../support/built-fixture.ts'
 import { engines } from '../support/engines.ts'
 import { startProcess, until } from '../support/holdfast.ts'

@@ -1,0 +1,176 @@
+import { existsSync, readdirSync, statfsSync } from 'node:fs'
+import { platform } from 'node:os'
+
+import { detectContainment } from '../../processes/detect-containment.ts'
+import { judgeProcess } from '../../processes/identity.ts'
+import { heldAttempts } from '../../runs/recover.ts'
+import type { HeldAttempt } from '../../runs/recover.ts'
+import { liveDaemons } from '../../runs/worker.ts'
+import { systemClock } from '../../base/clock.ts'
+import { LIMITS } from '../../base/limits.ts'
+import { noticesGivenUp } from '../../notify/notice.ts'
+import { countOverdue, troubledSchedules } from '../../schedule/trouble.ts'
+import type { Store } from '../../store/store.ts'
+import { examineClock } from './clock.ts'
+import { examineSecrets } from './secrets.ts'
+import { examineWorkspaces } from './workspaces.ts'
+import { homePaths } from '../home.ts'
+import { groundFor } from '../recover.ts'
+
+/** One thing that was looked at. */
+export interface Finding {
+  readonly check: string
+  readonly status: 'ok' | 'warn' | 'fail'
+  readonly detail: string
+  readonly remedy?: string
+}
+
+interface Examined {
+  readonly home: string
+  readonly store: Store
+  /** Of whoever asks: where git is found. */
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+/** Below this a busy fleet fills the disk within hours. */
+const LOW_DISK_BYTES = 512 * 1024 * 1024
+
+export async function examine({ home, store, env }: Examined): Promise<Finding[]> {
+  const held = await store.read(heldAttempts)
+  return [
+    { check: 'node', status: 'ok', detail: `${process.version} with SQLite ${process.versions.sqlite}` },
+    await examineStore(store),
+    examineDisk(home),
+    await examineClock(store, systemClock),
+    await examineContainment(),
+    ...examineSecrets(home),
+    examineDecisions(store, home),
+    ...(await examineNotices(store)),
+    ...(await examineSchedules(store)),
+    ...(await examineWorkspaces(store, home, env)),
+    await examineDaemon(store, home, held),
+    ...examineSpool(home),
+    ...held.map(examineHeld).filter((finding) => finding !== undefined),
+  ]
+}
+
+async function examineStore(store: Store): Promise<Finding> {
+  const damage = await store.check()
+  if (damage.length === 0) return { check: 'store', status: 'ok', detail: `${store.engine}, readable and whole` }
+  return {
+    check: 'store',
+    status: 'fail',
+    detail: `the database is damaged: ${damage.slice(0, 3).join('; ')}`,
+    remedy: 'stop everything that uses it, keep a copy, restore a backup',
+  }
+}
+
+function examineDisk(home: string): Finding {
+  const { bavail, bsize } = statfsSync(home)
+  const free = bavail * bsize
+  const detail = `${Math.round(free / 1024 / 1024).toLocaleString('en')} MiB free under ${home}`
+  if (free >= LOW_DISK_BYTES) return { check: 'disk', status: 'ok', detail }
+  return { check: 'disk', status: 'warn', detail, remedy: 'free some space, or move the home folder (HOLDFAST_HOME)' }
+}
+
+const CONTAIN =
+  'a command that throws its environment away could outlive its cancel: start the daemon in a cgroup of its own ' +
+  '(`systemd-run --user --scope -p Delegate=yes holdfast up`), or allow user namespaces and install util-linux (unshare, nsenter)'
+const CONTAIN_ELSEWHERE =
+  'a command that throws its environment away could outlive its cancel: run what you do not trust on Linux or in a container'
+
+async function examineContainment(): Promise<Finding> {
+  const { kind, detail } = await detectContainment()
+  const found = { check: 'containment', detail: `${kind}: ${detail}` }
+  if (kind === 'cgroup' || kind === 'pid-namespace') return { ...found, status: 'ok' }
+  return { ...found, status: 'warn', remedy: platform() === 'linux' ? CONTAIN : CONTAIN_ELSEWHERE }
+}
+
+/** What keeps an agent from deciding for itself, and what does not. */
+function examineDecisions({ engine }: Store, home: string): Finding {
+  const reach = engine === 'sqlite' ? `the files of ${home}` : `the database, or the token and address in ${home}`
+  return {
+    check: 'decisions',
+    status: 'ok',
+    detail:
+      'from inside a run the command line decides nothing; that is a guard-rail, ' +
+      `because a process of the same user can reach ${reach}`,
+    remedy: 'where agents must not, run them as another user, who may not read that folder',
+  }
+}
+
+const A_DAY = 86_400_000
+
+/** Somebody should have been told something, and was not. */
+async function examineNotices(store: Store): Promise<Finding[]> {
+  const missed = await store.read(noticesGivenUp, LIMITS.page, A_DAY)
+  const [last] = missed
+  if (last === undefined) return []
+  return [
+    {
+      check: 'notices',
+      status: 'warn',
+      detail: `${missed.length} in the last day reached nobody, the last by ${last.channel}: ${last.error ?? ''}`,
+      remedy: 'mend "notify" in the configuration; `holdfast approvals` and `holdfast doubts` list what waits',
+    },
+  ]
+}
+
+/** What fails again and again, or has been due and nobody was there. One that a person paused is meant to be. */
+async function examineSchedules(store: Store): Promise<Finding[]> {
+  const failing = (await store.read(troubledSchedules, LIMITS.page)).filter(({ failures }) => failures > 0)
+  const { count } = await store.read(countOverdue, LIMITS.misfireGraceMs)
+  return [
+    ...failing.map(({ name, state, failures }): Finding => ({
+      check: 'schedule',
+      status: 'warn',
+      detail: `${name} failed ${failures === 1 ? 'the last time' : `${failures} times in a row`}${state === 'paused' ? ' and is paused' : ''}`,
+      remedy: `\`holdfast schedule show ${name}\` says why${state === 'paused' ? `; \`holdfast schedule resume ${name}\` lets it go on` : ''}`,
+    })),
+    ...(count === 0 ? [] : [overdue(count)]),
+  ]
+}
+
+const overdue = (count: number): Finding => ({
+  check: 'schedules',
+  status: 'warn',
+  detail: `due, and nobody acts on it: ${count}`,
+  remedy: 'start `holdfast up`; what was missed then follows its misfire policy',
+})
+
+async function examineDaemon(store: Store, home: string, held: readonly HeldAttempt[]): Promise<Finding> {
+  const daemons = (await store.read(liveDaemons, null)).filter(({ identity }) => judgeProcess(identity) !== 'dead')
+  const [daemon] = daemons
+  if (daemon !== undefined)
+    return { check: 'daemon', status: 'ok', detail: `process ${daemon.identity.pid} on ${daemon.identity.host}` }
+  const lost = held.filter((attempt) => groundFor(attempt, judgeProcess(attempt.identity)) !== undefined).length
+  if (lost === 0)
+    return { check: 'daemon', status: 'ok', detail: `none is running for ${home}; detached runs wait for one` }
+  return {
+    check: 'daemon',
+    status: 'warn',
+    detail: `runs without a worker: ${lost}, and no daemon is running`,
+    remedy: '`holdfast up` settles them',
+  }
+}
+
+/** Records of hooks that were set aside, because they could not be read. */
+function examineSpool(home: string): Finding[] {
+  const { corrupt } = homePaths(home)
+  const count = existsSync(corrupt) ? readdirSync(corrupt).length : 0
+  if (count === 0) return []
+  const remedy = `look at them in ${corrupt}, and remove what is of no use`
+  return [{ check: 'spool', status: 'warn', detail: `records of hooks that could not be read: ${count}`, remedy }]
+}
+
+/** Only what needs a person: a worker that cannot be seen from here, with a command that may be running. */
+function examineHeld(held: HeldAttempt): Finding | undefined {
+  if (judgeProcess(held.identity) !== 'unreachable' || held.leaseOver === 0 || held.startingAt === null)
+    return undefined
+  return {
+    check: 'run',
+    status: 'warn',
+    detail: `${held.runId} is held by a worker on ${held.identity.host}, which has been silent for longer than its lease`,
+    remedy: 'start Holdfast there again; if that machine is gone for good, `holdfast runs disown` ends the run as lost',
+  }
+}

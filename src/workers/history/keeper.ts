@@ -1,0 +1,82 @@
+import { resolve } from 'node:path'
+
+import { describeError } from '../../base/errors.ts'
+import { LIMITS } from '../../base/limits.ts'
+import type { LoadedConfig } from '../../config/load.ts'
+import { becomeKeeper } from '../../events/retention.ts'
+import type { ForgetOptions } from './forget.ts'
+
+export interface KeeperOptions extends Omit<ForgetOptions, 'share' | 'mayGoOn' | 'dry'> {
+  readonly warn: (message: string) => void
+}
+
+/** What the configuration says; undefined: everything is kept. */
+export function forgetting(
+  config: LoadedConfig | undefined,
+): Pick<ForgetOptions, 'cut' | 'actsMs' | 'occurrencesMs' | 'archive'> | undefined {
+  const {
+    runsKeptMs = LIMITS.runsKeptMs,
+    threadsKeptMs,
+    actsKeptMs,
+    occurrencesKeptMs,
+    archive,
+  } = config?.retention ?? {}
+  if (runsKeptMs === 'for-ever') return undefined
+  return {
+    cut: { runsMs: runsKeptMs, ...(threadsKeptMs === undefined ? {} : { threadsMs: threadsKeptMs }) },
+    ...(actsKeptMs === undefined ? {} : { actsMs: actsKeptMs }),
+    ...(occurrencesKeptMs === undefined ? {} : { occurrencesMs: occurrencesKeptMs }),
+    ...(archive === undefined ? {} : { archive: resolve(config?.folder ?? '.', archive) }),
+  }
+}
+
+/** Forgets in the background: one daemon of a database at a time, a fifth of the time at most, and not while there is nothing. */
+export class Keeper {
+  readonly #options: KeeperOptions
+  readonly #id: string
+  #restsUntil = Number.NEGATIVE_INFINITY
+  #heldUntil = Number.NEGATIVE_INFINITY
+  #stopped = false
+  #working: Promise<void> | undefined
+
+  constructor(options: KeeperOptions) {
+    this.#options = options
+    this.#id = options.random.hex(16)
+  }
+
+  look(): void {
+    const { clock } = this.#options
+    if (this.#stopped || this.#working !== undefined || clock.monotonicMs() < this.#restsUntil) return
+    this.#working = this.#pass().finally(() => {
+      this.#restsUntil = clock.monotonicMs() + LIMITS.forgetRestMs
+      this.#working = undefined
+    })
+  }
+
+  /** After the transaction that is under way. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await this.#working
+  }
+
+  async #pass(): Promise<void> {
+    try {
+      const { forgetHistory } = await import('./forget.ts')
+      const mayGoOn = (removes: boolean) => this.#mayGoOn(removes)
+      await forgetHistory({ ...this.#options, share: LIMITS.forgetShare, mayGoOn })
+    } catch (error) {
+      if ((error as { code?: string }).code !== 'store/closed')
+        this.#options.warn(`what is old will be forgotten later: ${describeError(error)}`)
+    }
+  }
+
+  /** Looking costs nobody anything; what is removed is removed by one. */
+  async #mayGoOn(removes: boolean): Promise<boolean> {
+    const { store, clock } = this.#options
+    if (this.#stopped || !removes) return !this.#stopped
+    if (clock.monotonicMs() < this.#heldUntil) return true
+    const isMine = await store.apply(becomeKeeper, this.#id, LIMITS.keeperMs)
+    if (isMine) this.#heldUntil = clock.monotonicMs() + LIMITS.keeperMs / 2
+    return isMine
+  }
+}
