@@ -42,7 +42,7 @@ describe('holdfast schedule', () => {
       [2, 'write -- before a command', ['schedule', 'add', 'x', '--in', '1h', 'look again']],
       [2, 'has passed', ['schedule', 'add', 'x', '--at', '2020-01-01T00:00Z', '--', 'true']],
       [2, 'never come', ['schedule', 'add', 'x', '--every', '1h', '--until', '2020-01-01T00:00Z', '--', 'true']],
-      [2, 'the body is not JSON', ['schedule', 'add', 'x', '--in', '1h', '--webhook', 'http://a', '--body', '{']],
+      [2, '--body is not JSON', ['schedule', 'add', 'x', '--in', '1h', '--webhook', 'http://a', '--body', '{']],
       [2, 'Allowed choices', ['schedule', 'add', 'x', '--in', '1h', '--overlap', 'both', '--', 'true']],
       [
         3,
