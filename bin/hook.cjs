@@ -319,15 +319,25 @@ function clientAbove(client) {
   const above = [statOf(process.ppid)]
   while (above.length < MOST_LEVELS && above.at(-1).parent > 1) above.push(statOf(above.at(-1).parent))
   const programs = above.filter(({ name }) => !SHELLS.test(name))
-  const named = programs.find(({ name }) => name.startsWith(client))
-  return named ?? programs.find(({ pid }) => scriptOf(pid).startsWith(client)) ?? programs[0] ?? above[0]
+  const named = programs.find(({ name }) => isNameOf(client, name))
+  return named ?? programs.find(({ pid }) => isNameOf(client, scriptOf(pid))) ?? programs[0] ?? above[0]
+}
+
+/** `gemini`, `gemini.js`, `codex-x86_64-un` (15 characters of a name are kept): not `gemini-watch`. As src/cli/session-above.ts. */
+function isNameOf(client, name) {
+  return new RegExp(`^${client}(-cli)?(-(x86_64|x64|aarch64|arm64)[-\\w]*)?(\\.[cm]?js)?$`).test(name)
 }
 
 /** Gemini CLI is a script, and its process has the name of Node. A program around our hook has ours among its later words. */
 function scriptOf(pid) {
-  const words = fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
-  const [script = ''] = words.slice(1).filter((word) => !word.startsWith('-'))
-  return path.basename(script)
+  try {
+    const words = fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+    const [script = ''] = words.slice(1).filter((word) => !word.startsWith('-'))
+    return path.basename(script)
+  } catch {
+    // It has ended meanwhile, or is somebody else's.
+    return ''
+  }
 }
 
 function statOf(pid) {
@@ -502,6 +512,7 @@ function startDaemon({ home, store }) {
 /** Noted after the client has it: what it was not given must come again. */
 async function show(call, told, { output, deliveryId }) {
   if (output === '') return true
+  require('./whole-output.cjs').writeWhole(process.stdout)
   const isGiven = await new Promise((resolve) => {
     process.stdout.on('error', () => resolve(false))
     process.stdout.write(output, (error) => resolve(error == null))

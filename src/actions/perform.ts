@@ -27,10 +27,13 @@ export type Start =
 const homeOf = ({ id }: AttemptRef) =>
   sql`(select w.home from attempts a join workers w on w.id = a.worker_id where a.id = ${id})`
 
-/** What is asked once more when an action begins: the rules and the tool may have changed since it was proposed. */
-export interface Now {
+export interface CurrentRules {
   readonly agent: string
   readonly policy: readonly PolicyRule[]
+}
+
+/** What is asked once more when an action begins: the rules and the tool may have changed since it was proposed. */
+export interface Now extends CurrentRules {
   readonly version: string
   /** Where its tool says once across runs. */
   readonly once?: OnceWindow
@@ -99,17 +102,24 @@ function* askAfresh(action: Action, released: Action, { approvalMs = LIMITS.appr
  * A deny that has come meanwhile wins. What a person approved must be approved still, and exactly this. Undefined: it may
  * begin. A second try of what is proven not to have happened needs no new yes.
  */
-function* permission(action: Action, { agent, policy, version }: Now): Transition<Refusal | undefined> {
-  const subject = { tool: action.tool, version, input: action.input }
-  const { effect, threadId: thread } = action
-  const verdict = judge([...policy, ...(yield* rulesInForce.single())], { ...subject, effect, agent, thread })
-  if (verdict.kind === 'deny') return { state: 'denied', error: `denied by ${verdict.by}` }
+function* permission(action: Action, current: Now): Transition<Refusal | undefined> {
+  const denial = yield* denialOf(action, current)
+  if (denial !== undefined) return { state: 'denied', error: denial }
+  const subject = { tool: action.tool, version: current.version, input: action.input }
   const approval = action.tries > 0 ? undefined : yield* approvalOfAction.single(action.id)
   if (approval === undefined) return undefined
   if (!covers(approval, subject))
     return { state: 'denied', error: 'its tool is not the one any more that was approved' }
   const isUsable = (yield* usableApproval.single(action.id)) !== undefined
   return isUsable ? undefined : { state: 'expired', error: 'its approval is over' }
+}
+
+/** Of the rules as they are now. */
+export function* denialOf(action: Action, { agent, policy }: CurrentRules): Transition<string | undefined> {
+  const { tool, input, effect, threadId: thread } = action
+  const rules = [...policy, ...(yield* rulesInForce.single())]
+  const verdict = judge(rules, { tool, input, effect, agent, thread })
+  return verdict.kind === 'deny' ? `denied by ${verdict.by}` : undefined
 }
 
 /** Used up in the transaction that records the start, and by nothing else. */
@@ -153,8 +163,13 @@ export function* whyRefused(attempt: AttemptRef): Transition<'cancel-requested' 
   return run?.fence === attempt.fence && run.state === 'running' ? 'cancel-requested' : 'superseded'
 }
 
-/** Proven not to have happened, or a read: the same action, the same key, once more. */
-export function* restartAction(attempt: AttemptRef, action: Action): Transition<Action | undefined> {
+/** Proven not to have happened, a read, or by its key: the same action once more, unless somebody has denied it meanwhile. */
+export function* restartAction(
+  attempt: AttemptRef,
+  action: Action,
+  current: CurrentRules,
+): Transition<Action | undefined> {
+  if ((yield* denialOf(action, current)) !== undefined) return undefined
   return yield* first(
     actionRow,
     sql`update actions set tries = tries + 1, home = ${homeOf(attempt)}

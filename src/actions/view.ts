@@ -1,4 +1,6 @@
 import { iso } from '../base/clock.ts'
+import { LIMITS } from '../base/limits.ts'
+import { beginningOf } from '../base/text.ts'
 import type { Action } from './action.ts'
 
 /** The public JSON form of an action. */
@@ -40,4 +42,14 @@ export function viewAction(action: Action) {
     ...(startedAt === null ? {} : { startedAt: iso(startedAt) }),
     ...(settledAt === null ? {} : { settledAt: iso(settledAt) }),
   }
+}
+
+/** One of many: of a long result the beginning, as text, and how long it is. `actions show` and `runs show` have the whole. */
+export function viewActionBriefly(action: Action) {
+  const view = viewAction(action)
+  if (view.result === undefined) return view
+  const whole = typeof view.result === 'string' ? view.result : JSON.stringify(view.result)
+  const bytes = Buffer.byteLength(whole)
+  if (bytes <= LIMITS.resultShownBytes) return view
+  return { ...view, result: beginningOf(whole, LIMITS.resultShownBytes), resultBytes: bytes }
 }

@@ -23,10 +23,11 @@ type Refusal = Pick<APICallError, 'url' | 'statusCode' | 'responseHeaders' | 're
 export const sdkErrors: KeptErrors = {
   keep(error): KeptError {
     const refused = refusalIn(error)
-    const { name, message, code } = (error instanceof Error ? error : new Error(String(error))) as KeptError
+    const { name, message: whole, code } = (error instanceof Error ? error : new Error(String(error))) as KeptError
+    const message = clipped(whole)
     if (refused === undefined) return { name, message, ...(typeof code === 'string' ? { code } : {}) }
     const told = { code: code as ModelError['code'], message }
-    return { name: refused.name, message: refused.message, api: fieldsOf(refused), told }
+    return { name: refused.name, message: clipped(refused.message), api: fieldsOf(refused), told }
   },
   revive(kept) {
     const { name, message, code, api, told } = kept as KeptError
@@ -39,7 +40,7 @@ export const sdkErrors: KeptErrors = {
 /** As the program meets it now. */
 export function asProgramKnows(error: unknown): unknown {
   const refused = refusalIn(error)
-  return refused === undefined ? error : refusalOf(refused.message, fieldsOf(refused), error)
+  return refused === undefined ? error : refusalOf(clipped(refused.message), fieldsOf(refused), error)
 }
 
 /** The provider's own answer, if it gave one. One that broke off has been passed on in part: that is another matter. */
@@ -50,9 +51,18 @@ function refusalIn(error: unknown): APICallError | undefined {
 
 /** Without the request, which is the whole conversation, and with no more of the answer than says why. */
 const fieldsOf = ({ url, statusCode, responseHeaders, responseBody }: APICallError): Refusal => {
-  const why = responseBody?.slice(0, LIMITS.toldCharacters)
-  return JSON.parse(JSON.stringify({ url, statusCode, responseHeaders, responseBody: why })) as Refusal
+  const why = responseBody === undefined ? undefined : clipped(responseBody)
+  const headers = responseHeaders === undefined ? undefined : telling(responseHeaders)
+  return JSON.parse(JSON.stringify({ url, statusCode, responseHeaders: headers, responseBody: why })) as Refusal
 }
+
+/** When to come again, and by what name to ask the provider about it. Others are cookies, and whose account it is. */
+const TELLING = /^(retry-after(-.*)?|(x-)?request-id|(x|anthropic)-ratelimit-.*)$/i
+
+const telling = (headers: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(headers).flatMap(([name, value]) => (TELLING.test(name) ? [[name, value]] : [])))
+
+const clipped = (text: string): string => text.slice(0, LIMITS.toldCharacters)
 
 /** It has been tried again as often as helps: the AI SDK need not. */
 const refusalOf = (message: string, api: Refusal, cause?: unknown): APICallError =>

@@ -7,6 +7,7 @@ import { parseDuration } from '../base/duration.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { OwnCall, OwnLoop, ProgramSays } from '../define/own-loop.ts'
+import { isUnderWay } from '../define/owner.ts'
 import { askProbe, performWork } from '../define/perform.ts'
 import type { FunctionTool, ProbeAnswer } from '../define/perform.ts'
 import type { Tool } from '../loop/ports.ts'
@@ -135,7 +136,10 @@ function asTool(
       keys.run(key, async () => kept(await lastOf(tool.execute(input, withSignal(options, signal)), tell))),
     ...(probe === undefined
       ? {}
-      : { probe: (_given: unknown, signal: AbortSignal, { key }) => probe(input as never, { key, signal }) }),
+      : {
+          probe: async (_given: unknown, signal: AbortSignal, { key }) =>
+            keptAnswer(await probe(input as never, { key, signal })),
+        }),
   }
   const asking = work.probe === undefined ? undefined : { ...work, probe: work.probe }
   return {
@@ -150,6 +154,7 @@ function asTool(
     // The AI SDK has checked it.
     validate: (known) => ({ input: known }),
     perform: (known, context) => performWork(work, known, context),
+    goesOn: (key) => Promise.resolve(isUnderWay(key)),
     ...(asking === undefined ? {} : { probe: (known, context) => askProbe(asking, known, context) }),
   }
 }
@@ -168,6 +173,11 @@ function kept(result: unknown): unknown {
     return result
   }
 }
+
+/** What the world says it brought is kept as what the call itself would have brought. */
+const keptAnswer = (answer: ProbeAnswer): ProbeAnswer =>
+  // It is somebody's function: whoever reads the answer says if it is none.
+  answer?.outcome === 'done' && answer.result !== undefined ? { ...answer, result: kept(answer.result) } : answer
 
 /** Another call of the same reply, as the AI SDK will make it; undefined where it will not. */
 export async function readCall(

@@ -222,6 +222,8 @@ export const LIMITS = {
   askedCharacters: 32_000,
   /** Branches of a function that run side by side come to the steps that are recorded at once; this is for a slow machine. */
   recordedFirstMs: 2_000,
+  /** Of a call's result, what is shown among a hundred others in a thread: a page or two, so that a whole answer stays below some megabytes. */
+  resultShownBytes: 16 * 1024,
   /** Functions that are at work at once, unless somebody says otherwise: they cost memory and no process. */
   callsAtWork: 64,
   /** Runs that an embedded worker carries out at once: it shares its process with somebody else's program. */
@@ -245,6 +247,13 @@ export const LIMITS = {
   keeperMs: 60_000,
   /** What one file of the archive holds before it is packed: what is kept in memory until it is on disk. */
   archiveBytes: 8 * 1024 * 1024,
+  /**
+   * A worker that nobody can look at, as in a container that was killed, and of which no run is left: whatever it is, nobody lets a process
+   * run for over a year without a restart. One that is up for longer would be taken for stopped.
+   */
+  workerUnseenMs: 400 * 86_400_000,
+  /** Boots of a machine without an id that its home folder remembers: one a restart, and nothing is under way for as long as so many take. */
+  bootsRemembered: 100,
   /** Large outputs and fences of paused workers are kept this long after the command. */
   remainsKeptMs: 14 * 86_400_000,
   // Workspaces (src/workers/workspace).

@@ -2,13 +2,13 @@ import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
 import { processIdentity } from '../processes/identity.ts'
 import type { ProcessIdentity } from '../processes/identity.ts'
-import { findSession, liveSessions, sessionKey } from '../sessions/session.ts'
+import { findSession, latestSessions, sessionKey } from '../sessions/session.ts'
 import type { Client, Session } from '../sessions/session.ts'
 import { findThread } from '../threads/thread.ts'
 import type { Thread } from '../threads/thread.ts'
 import type { Context, Operator } from './context.ts'
 import { theThread } from '../control/find.ts'
-import { GEMINI_MARK, geminiAbove } from './session-above.ts'
+import { GEMINI_MARK, hasProcess, sessionAbove } from './session-above.ts'
 
 /** The variable in which each client tells the commands that it starts which session they belong to. */
 const SESSION_VARIABLES: Readonly<Record<string, Client>> = {
@@ -77,8 +77,10 @@ async function sessionOfClient({ environment, runtime }: Context): Promise<Sessi
     if (found === undefined) throw unknownSession(client, sessionId)
     sessions.push(found)
   }
-  const above = await geminiAbove(store, environment.variables)
-  if (above !== undefined) sessions.push(above)
+  const above = await sessionAbove(store, environment.variables, sessions)
+  if (above === 'unknown') throw unknownSession('gemini')
+  if (above !== undefined && sessions.every(hasProcess)) return above
+  if (above !== undefined && !sessions.includes(above)) sessions.push(above)
   const [first, second] = sessions
   if (first === undefined || second === undefined) return first
   // One client started the other, and what the outer one says of itself is inherited.
@@ -88,7 +90,7 @@ async function sessionOfClient({ environment, runtime }: Context): Promise<Sessi
 }
 
 /** It would be wrong to go on with what is inherited: the session around this one. */
-const unknownSession = (client: Client, sessionId: string) =>
+const unknownSession = (client: Client, sessionId = 'around this process') =>
   new HoldfastError('not-found/self', `the session ${sessionId} of ${client} is not known here`, {
     remedy: `check that the hooks of ${client} are installed, or name the thread`,
   })
@@ -97,7 +99,7 @@ async function sessionOfPane({ environment, runtime }: Context): Promise<Session
   const { TMUX: tmux, TMUX_PANE: pane } = environment.variables
   if (tmux === undefined || pane === undefined) return undefined
   const [socket] = tmux.split(',')
-  const here = (await runtime.store.read(liveSessions, LIMITS.lookedAfter)).filter(
+  const here = (await runtime.store.read(latestSessions, LIMITS.lookedAfter)).filter(
     ({ wake }) => wake?.kind === 'tmux' && wake.socket === socket && wake.pane === pane,
   )
   if (here.length > 1) throw ambiguous(`several sessions run in the pane ${pane}`)

@@ -1,5 +1,5 @@
 import { actionsBetween } from '../actions/action.ts'
-import { viewAction } from '../actions/view.ts'
+import { viewActionBriefly } from '../actions/view.ts'
 import type { Answer, Ask } from '../api/routes.ts'
 import { HoldfastError } from '../base/errors.ts'
 import type { ThreadId } from '../base/ids.ts'
@@ -80,7 +80,7 @@ export async function conversation(
   const actions = first === undefined ? [] : await desk.read(actionsBetween, id, first.seq, last?.seq ?? first.seq)
   return {
     items: entries.map(viewStep),
-    actions: actions.map(viewAction),
+    actions: actions.map(viewActionBriefly),
     ...(entries.length === limit && first !== undefined ? { next: first.seq } : {}),
   }
 }

@@ -65,7 +65,9 @@ export async function performWork(tool: FunctionTool, given: unknown, context: T
   if (ended.kind === 'returned') return outcomeOfResult(tool, ended.value)
   if (ended.kind === 'threw' && isNotDone(ended.error)) return { kind: 'failed', error: messageOf(ended.error) }
   const error = ended.kind === 'threw' ? whyItThrew(ended) : ended.error
-  return { kind: tool.effect === 'read' ? 'failed' : 'in-doubt', error }
+  if (tool.effect === 'read') return { kind: 'failed', error }
+  // What has thrown has ended; what was left behind goes on.
+  return { kind: 'in-doubt', error, over: ended.kind === 'threw' }
 }
 
 function whyItThrew({ error, stopped }: Extract<Ended, { kind: 'threw' }>): string {

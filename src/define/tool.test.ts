@@ -192,6 +192,7 @@ test('a read that throws has failed, a write that throws is in doubt, and one th
   expect(await attempt.perform(defineTool({ ...write, run: throwing(new Error('no paper')) }))).toEqual({
     kind: 'in-doubt',
     error: 'it threw: no paper',
+    over: true,
   })
   expect(await attempt.perform(defineTool({ ...write, run: throwing(notDone('no paper')) }))).toEqual({
     kind: 'failed',
@@ -241,7 +242,7 @@ test('its time limit is a signal too, and what stops at it says how long it had'
     new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
   const outcome = await atWork(attempt, write, run)
   attempt.clock.advance(10_000)
-  expect(await outcome()).toEqual({ kind: 'in-doubt', error: 'timed out after 10s' })
+  expect(await outcome()).toEqual({ kind: 'in-doubt', error: 'timed out after 10s', over: true })
 })
 
 test('one that finishes after it was told to stop is done', async () => {
@@ -263,17 +264,18 @@ test('one that was told to stop before it began has not begun', async () => {
   })
 })
 
-test('one that ignores its signal is left behind after a grace: a write in doubt, a read failed', async () => {
+test('one that ignores its signal is left behind after a grace: a write in doubt and not over, a read failed', async () => {
   const ignoring = (_input: unknown, _signal: AbortSignal) => never()
-  for (const [definition, kind] of [
-    [write, 'in-doubt'],
-    [read, 'failed'],
+  for (const [definition, how] of [
+    [write, { kind: 'in-doubt', over: false }],
+    [read, { kind: 'failed' }],
   ] as const) {
     const attempt = new Try()
     const outcome = await atWork(attempt, definition, ignoring)
     attempt.stop.abort('cancelled')
     attempt.clock.advance(5_000)
-    expect(await outcome()).toEqual({ kind, error: 'cancelled; it was told to stop and does not' })
+    expect(await outcome()).toEqual({ ...how, error: 'cancelled; it was told to stop and does not' })
+    expect(await attempt.open(defineTool({ ...definition, run: ignoring })).goesOn?.(attempt.context.key)).toBe(true)
     expect(attempt.warnings).toEqual([expect.stringContaining('ignores its signal')])
   }
 })

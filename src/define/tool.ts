@@ -91,6 +91,7 @@ export function defineTool<
     return {
       ...parts,
       perform: async (given, context) => (await performing()).performWork(asking ?? plain, given, context),
+      goesOn: async (key) => (await import('./owner.ts')).isUnderWay(key),
       ...(asking === undefined
         ? {}
         : { probe: async (given, context) => (await performing()).askProbe(asking, given, context) }),

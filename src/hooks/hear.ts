@@ -38,7 +38,7 @@ export interface Listener {
   readonly policy?: readonly PolicyRule[] | undefined
   /** How long a person has to answer. */
   readonly approvalMs?: number | undefined
-  /** What a client was last shown, for events that it sends by itself. Asked only where it matters: a tool call waits. */
+  /** What a client was last shown, for events that it sends by itself; asked at once, since the next answer may be on its way. */
   readonly lastShown?: (sessionId: string) => string | null | undefined
 }
 
@@ -61,7 +61,9 @@ export async function hear(listener: Listener, told: Told): Promise<HookAnswer> 
   if (told.role === 'settle') return settleCall(listener, heard(), event)
   if (told.role === 'permit' && event.call !== undefined && told.isReplayed !== true)
     return permit(listener, told, heard(), { ...event, call: event.call }, waiting)
-  return (await isKnown(listener, told.client, event)) ? NO_ANSWER : record(listener, told, heard(), event)
+  // As it came: what a client was shown while this waits for the database it had not seen when it said this.
+  const said = heard()
+  return (await isKnown(listener, told.client, event)) ? NO_ANSWER : record(listener, told, said, event)
 }
 
 async function misheard(

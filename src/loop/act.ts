@@ -2,8 +2,8 @@ import { findAction, isSettled } from '../actions/action.ts'
 import type { Action } from '../actions/action.ts'
 import { doubtAgain } from '../actions/doubt.ts'
 import type { PolicyRule } from '../actions/policy.ts'
-import { restartAction, settleAction, startAction, whyRefused } from '../actions/perform.ts'
-import type { Settlement } from '../actions/perform.ts'
+import { denialOf, restartAction, settleAction, startAction, whyRefused } from '../actions/perform.ts'
+import type { Now, Settlement } from '../actions/perform.ts'
 import type { Clock } from '../base/clock.ts'
 import type { RunId } from '../base/ids.ts'
 import { describeError } from '../base/errors.ts'
@@ -88,22 +88,28 @@ async function settleOne(ports: ActPorts, attempt: AttemptRef, action: Action, s
   if (action.state === 'started') return recoverAction(ports, attempt, action, signal)
   // Told to stop, by the turn's time or a person: what has not begun is withdrawn with the run.
   if (signal.aborted) throw new Stopped('cancel-requested')
-  const rival = action.tries === 0 ? undefined : await ports.whoCouldStill?.(action.runId)
+  const tool = ports.tools.get(action.tool)
+  const rival = action.tries === 0 ? undefined : await couldStill(ports, tool, action)
   if (rival !== undefined) return (await ports.store.apply(doubtAgain, action, rival)) ?? action
   await ports.folders.prepare(markOf(action, action.tries + 1))
-  const { agent, policy, approvalMs } = ports
-  const tool = ports.tools.get(action.tool)
-  const start = await ports.store.apply(startAction, attempt, action.id, {
-    agent,
-    policy,
-    version: versionOf(tool),
-    ...(tool?.once === undefined ? {} : { once: tool.once }),
-    ...(approvalMs === undefined ? {} : { approvalMs }),
-  })
+  const start = await ports.store.apply(startAction, attempt, action.id, nowOf(ports, tool))
   if (start.kind === 'refused') throw new Stopped(start.why)
   if (start.kind === 'settled') return start.action
   ports.onAction(start.action)
   return performAction(ports, attempt, start.action, signal)
+}
+
+const nowOf = ({ agent, policy, approvalMs }: ActPorts, tool: Tool | undefined): Now => ({
+  agent,
+  policy,
+  version: versionOf(tool),
+  ...(tool?.once === undefined ? {} : { once: tool.once }),
+  ...(approvalMs === undefined ? {} : { approvalMs }),
+})
+
+async function couldStill(ports: ActPorts, tool: Tool | undefined, { id, runId }: Action): Promise<string | undefined> {
+  if ((await tool?.goesOn?.(id)) === true) return 'this very process had begun it, and has not ended it'
+  return ports.whoCouldStill?.(runId)
 }
 
 /** `doubt`: what an earlier try may have done. A second one that did not even begin says nothing about the first. */
@@ -124,15 +130,42 @@ async function performAction(
     throw new LimitReached(outcome.error)
   }
   // Once: a second try that is cut off as well is no accident any more.
-  if (doubt === undefined && outcome.kind === 'in-doubt' && mayRepeat(tool, action) && !signal.aborted)
-    return again(ports, attempt, action, signal, outcome.error)
+  if (doubt === undefined && mayRepeat(tool, action, outcome) && !signal.aborted)
+    return repeat(ports, attempt, action, tool, outcome.error, signal)
   if (doubt === undefined || outcome.kind !== 'failed' || outcome.unbegun !== true)
     return settleTry(ports, attempt, action, tool, outcome, context)
   return settle(ports, action, { kind: 'in-doubt', error: `${doubt}; another try: ${outcome.error}` }, 'nobody')
 }
 
-/** It honours its key: whoever was cut off in it does it again by that, with one effect at most. */
-const mayRepeat = (tool: Tool, action: Action) => tool.idempotent && action.effect === 'write'
+type Doubt = Extract<ToolOutcome, { kind: 'in-doubt' }>
+
+/**
+ * It honours its key: what was cut off in it is done again by that. Not beside a try that may still go on: one that looks for its key and
+ * then acts would find nothing yet, and act twice.
+ */
+const mayRepeat = (tool: Tool, { effect }: Action, outcome: ToolOutcome): outcome is Doubt =>
+  tool.idempotent && effect === 'write' && outcome.kind === 'in-doubt' && outcome.over === true
+
+/** What the first try may have done is a fact that must not be lost: if there can be no second one, the doubt is kept. */
+async function repeat(
+  ports: ActPorts,
+  attempt: AttemptRef,
+  action: Action,
+  tool: Tool,
+  doubt: string,
+  signal: AbortSignal,
+): Promise<Action> {
+  const found = await asked(tool, action.input, contextOf(ports, attempt, action, tool, signal))
+  if (found.kind === 'done') return settle(ports, action, found, 'its probe')
+  const trouble = await ports.folders.prepare(markOf(action, action.tries + 1)).then(() => undefined, describeError)
+  if (trouble === undefined) return restarted(ports, attempt, action, signal, doubt)
+  return settle(
+    ports,
+    action,
+    { kind: 'in-doubt', error: `${doubt}; it could not be tried again: ${trouble}` },
+    'nobody',
+  )
+}
 
 /** With its exact bytes, or not at all. */
 function dispatch(tool: Tool, input: unknown, context: ToolContext): Promise<ToolOutcome> {
@@ -154,8 +187,9 @@ async function settleTry(
   context: ToolContext,
 ): Promise<Action> {
   if (outcome.kind === 'done') return settle(ports, action, outcome, 'its tool')
-  // The taker performs it again; a failure that it never had would be told to the model.
-  if (action.effect === 'read' && context.signal.reason === 'lease-lost') throw new Stopped('cancel-requested')
+  // The taker performs it again; a failure that it never had would be told to the model, a doubt to a person.
+  if (context.signal.reason === 'lease-lost' && (action.effect === 'read' || mayRepeat(tool, action, outcome)))
+    throw new Stopped('cancel-requested')
   // A read leaves nothing behind that anybody could doubt.
   if (action.effect === 'read') return settle(ports, action, { kind: 'failed', error: outcome.error }, 'its tool')
   const mayAsk = outcome.kind === 'in-doubt' && !context.signal.aborted
@@ -187,13 +221,16 @@ async function recoverAction(
     return settle(ports, action, left, 'what its process left behind')
   if (left?.kind === 'never-started' || action.effect === 'read') return again(ports, attempt, action, signal)
   const doubt = left?.error ?? 'its worker died while it was under way'
-  if (tool.idempotent) return again(ports, attempt, action, signal, doubt)
+  const mayBeOver = left?.over !== false
+  if (tool.idempotent && mayBeOver && (await tool.goesOn?.(action.id)) !== true)
+    return again(ports, attempt, action, signal, doubt)
   // Whoever could still do it is ended first: before that, "not done" is not an answer but a moment, a person's too.
-  const rival = await ports.whoCouldStill?.(action.runId)
+  const rival = await couldStill(ports, tool, action)
   const found = await asked(tool, action.input, context)
   if (found.kind === 'done') return settle(ports, action, found, 'its probe')
   // Not done so far; where it cannot be seen, it may be under way, and still be done.
-  if (found.kind === 'failed' && isSeen && rival === undefined) return again(ports, attempt, action, signal)
+  if (found.kind === 'failed' && isSeen && mayBeOver && rival === undefined)
+    return again(ports, attempt, action, signal)
   const said = found.kind === 'unknown' ? found.said : '; its probe says that it is not done, but it may be under way'
   const still = rival === undefined ? '' : `; ${rival}`
   return settle(ports, action, { kind: 'in-doubt', error: `${doubt}${said}${still}` }, 'nobody')
@@ -234,16 +271,42 @@ async function again(
   doubt?: string,
 ): Promise<Action> {
   await ports.folders.prepare(markOf(action, action.tries + 1))
-  const restarted = signal.aborted ? undefined : await ports.store.apply(restartAction, attempt, action)
-  if (restarted !== undefined) return performAction(ports, attempt, restarted, signal, doubt)
-  const now = await ports.store.read(findAction, action.id)
-  if (now !== undefined && isSettled(now.state)) return now
-  const why = await ports.store.read(whyRefused, attempt)
-  if (signal.reason === 'lease-lost') throw new Stopped('cancel-requested')
-  if (why === 'superseded' && !signal.aborted) throw new Stopped('superseded')
-  if (doubt !== undefined) return settle(ports, action, { kind: 'in-doubt', error: doubt }, 'nobody')
-  return settle(ports, action, { kind: 'failed', error: `${stopWords(signal)} before it was done` }, 'nobody')
+  return restarted(ports, attempt, action, signal, doubt)
 }
+
+async function restarted(
+  ports: ActPorts,
+  attempt: AttemptRef,
+  action: Action,
+  signal: AbortSignal,
+  doubt?: string,
+): Promise<Action> {
+  const { store, clock } = ports
+  const next = signal.aborted
+    ? undefined
+    : await keepUntilStored(clock, () => store.apply(restartAction, attempt, action, ports))
+  if (next !== undefined) return performAction(ports, attempt, next, signal, doubt)
+  const { now, why, denied } = await keepUntilStored(clock, async () => ({
+    now: (await store.read(findAction, action.id)) ?? action,
+    why: await store.read(whyRefused, attempt),
+    denied: await store.read(denialOf, action, ports),
+  }))
+  if (isSettled(now.state)) return now
+  if (signal.reason === 'lease-lost') throw new Stopped('cancel-requested')
+  if (why === 'superseded') {
+    if (!signal.aborted) throw new Stopped('superseded')
+    return settleUndone(ports, action, denied ?? stopWords(signal), doubt)
+  }
+  // Stored after all when nobody was told so: under our fence nobody else can have begun this try.
+  if (now.tries > action.tries && !signal.aborted) return performAction(ports, attempt, now, signal, doubt)
+  return settleUndone(ports, now, denied ?? stopWords(signal), doubt)
+}
+
+/** There is no second try: what is known of the first is all there is. */
+const settleUndone = (ports: ActPorts, action: Action, why: string, doubt: string | undefined) =>
+  doubt === undefined
+    ? settle(ports, action, { kind: 'failed', error: `${why} before it was done` }, 'nobody')
+    : settle(ports, action, { kind: 'in-doubt', error: `${doubt}; it was not tried again: ${why}` }, 'nobody')
 
 const stopWords = ({ reason }: AbortSignal) => (typeof reason === 'string' ? reason : 'cancelled')
 
@@ -293,6 +356,6 @@ async function guarded<T>(
     // It may still be running where nobody can see it: neither doubt nor a second try, but later.
     if ((error as { code?: string }).code === 'tools/unreachable') throw error
     const sentence = describeError(error)
-    return effect === 'read' ? { kind: 'failed', error: sentence } : { kind: 'in-doubt', error: sentence }
+    return effect === 'read' ? { kind: 'failed', error: sentence } : { kind: 'in-doubt', error: sentence, over: false }
   }
 }

@@ -132,8 +132,11 @@ export type ToolOutcome =
       /** It met a limit of the run: that ends too. */
       readonly endsRun?: true
     }
-  /** It may or may not have happened. */
-  | { readonly kind: 'in-doubt'; readonly error: string }
+  /**
+   * It may or may not have happened. `over`: proven that nothing of this try can happen any more; false: something of it may
+   * well go on. A tool that honours its key by looking first does it twice beside a try that goes on.
+   */
+  | { readonly kind: 'in-doubt'; readonly error: string; readonly over?: boolean }
 
 export interface Tool extends ToolDescription {
   readonly effect: 'read' | 'write'
@@ -160,6 +163,8 @@ export interface Tool extends ToolDescription {
    * not to have begun, and it never will. Absent: nobody can say.
    */
   readonly recover?: (context: ToolContext) => Promise<ToolOutcome | { readonly kind: 'never-started' }>
+  /** Whether an earlier try of it, by its key, goes on in this very process, where nobody can end it. */
+  readonly goesOn?: (key: ActionId) => Promise<boolean>
   /** Asks the world whether the action happened. */
   readonly probe?: (input: unknown, context: ToolContext) => Promise<ToolOutcome | { readonly kind: 'unknown' }>
 }

@@ -43,11 +43,11 @@ const SAID: Readonly<Record<string, (event: Event) => Transition<Notice | undefi
   'message.dead': letterNotice,
   'workspace.ready': workspaceNotice,
   'workspace.quarantined': workspaceNotice,
+  'schedule.paused': pausedNotice,
 }
 
 /** What says by itself whom it needs: nobody can look up whether it still does, so only what is new is told. */
 const SAID_AT_ONCE: Readonly<Record<string, (event: Event) => Notice | undefined>> = {
-  'schedule.paused': pausedNotice,
   'occurrence.settled': firingNotice,
 }
 
@@ -152,9 +152,16 @@ function* workspaceNotice(event: Event): Transition<Notice | undefined> {
 
 const scheduleOf = (event: Event) => placeOf('schedules', nameIn(event, 'scheduleId'))
 
-/** Whoever owns it was told; where nobody does, a person is. */
-function pausedNotice(event: Event): Notice | undefined {
+const pausedRow = row({ id: text() })
+
+/** Whoever owns it was told; where nobody does, a person is, as long as it is still paused for that. */
+function* pausedNotice(event: Event): Transition<Notice | undefined> {
   if (event.data['by'] !== 'itself' || event.data['told'] !== 'operator') return undefined
+  const paused = yield* first(
+    pausedRow,
+    sql`select id from schedules where id = ${nameIn(event, 'scheduleId')} and state = 'paused' and reason = ${nameIn(event, 'reason')}`,
+  )
+  if (paused === undefined) return undefined
   const name = visibleLine(nameIn(event, 'name'))
   const title = `the job ${name} is paused: ${visibleLine(nameIn(event, 'reason'))}`
   return {

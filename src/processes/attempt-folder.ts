@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, renameSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createFileOnce, errorCode, explainTrouble, writeFileAtomic } from '../base/files.ts'
@@ -27,8 +27,8 @@ export type Owner =
       readonly identity: ProcessIdentity
       readonly mark: string
       readonly cgroup: string | null
-      /** Of the claim that it was started for. */
-      readonly fence: number
+      /** Of the claim that it was started for; absent from a version that knew none. */
+      readonly fence?: number
     }
   | { readonly kind: 'fenced'; readonly by: string }
 
@@ -72,17 +72,28 @@ export async function claimOwner(folder: string, owner: Owner): Promise<{ won: b
 
 export const readOwner = (folder: string) => read<Owner>(folder, 'owner.json')
 
-/** Names, and not one file that is replaced: the highest counts, so a taker that was paused and comes late takes nothing back. */
+/**
+ * Names, and not one file that is replaced: the highest counts, so a taker that was paused and comes late takes nothing back. A disk that is
+ * full does not keep anybody from adopting: at worst a worker that comes back from a pause stops what it had started, and that is seen.
+ */
 export async function takeHold(folder: string, fence: number): Promise<void> {
-  await createFileOnce(join(folder, `holder-${fence}`), '', { durable: false })
+  await createFileOnce(join(folder, `holder-${fence}`), '', { durable: false }).catch(() => {})
 }
 
-/** At once, because the lease is about to end. If the disk refuses, the signal that follows counts as the first owner's. */
+/**
+ * At once, because the lease is about to end. Where there is no room for a new file, or none that can be opened, a taker's own is given another
+ * name. If the disk refuses that too, or it is the first owner's, the signal that follows counts as the first owner's: see isToStop.
+ */
 export function askToStop(folder: string, fence: number): void {
+  const request = join(folder, `stop-${fence}`)
   try {
-    closeSync(openSync(join(folder, `stop-${fence}`), 'w', 0o600))
+    closeSync(openSync(request, 'w', 0o600))
   } catch {
-    // See isToStop.
+    try {
+      renameSync(join(folder, `holder-${fence}`), request)
+    } catch {
+      // There is nothing else to try.
+    }
   }
 }
 
@@ -93,7 +104,7 @@ export function askToStop(folder: string, fence: number): void {
 export function isToStop(folder: string): boolean {
   try {
     const owner = readOwner(folder)
-    const first = owner?.kind === 'supervisor' ? owner.fence : 0
+    const first = owner?.kind === 'supervisor' ? (owner.fence ?? 0) : 0
     const names = readdirSync(folder)
     return newest(names, 'stop-', first) >= newest(names, 'holder-', first)
   } catch {
@@ -101,8 +112,15 @@ export function isToStop(folder: string): boolean {
   }
 }
 
-const newest = (names: readonly string[], kind: string, first: number): number =>
-  Math.max(first, ...names.filter((name) => name.startsWith(kind)).map((name) => Number(name.slice(kind.length))))
+/** A name without a number says nothing; taken for one it would make every comparison false. */
+const newest = (names: readonly string[], kind: 'holder-' | 'stop-', first: number): number =>
+  Math.max(
+    first,
+    ...names
+      .filter((name) => name.startsWith(kind))
+      .map((name) => Number(name.slice(kind.length)))
+      .filter((fence) => Number.isInteger(fence)),
+  )
 
 export const writeStarting = (folder: string, at: number) => write(folder, 'starting.json', { at })
 export const hasStarting = (folder: string) => existsSync(join(folder, 'starting.json'))

@@ -1,7 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { expect, test } from 'vitest'
-import { judgeFrom, judgeProcess, killProcess, processIdentity, thisPlace } from './identity.ts'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { rememberBoot } from './boots.ts'
+import { judgeFrom, judgeProcess, knowBoots, killProcess, processIdentity, thisPlace } from './identity.ts'
 
 const place = { host: 'here', boot: 'b1', pidNamespace: 'n1' }
 const identity = { ...place, pid: 7, startTime: 100 }
@@ -18,6 +22,25 @@ test.each([
   ['another PID namespace', { ...identity, pidNamespace: 'n2' }, living, 'unreachable'],
 ] as const)('%s is judged rightly', (_, who, found, verdict) => {
   expect(judgeFrom(place, who, found)).toBe(verdict)
+})
+
+test('of two machines with the same name and no id neither takes the other for an earlier boot of itself', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-boots-'))
+  onTestFinished(() => {
+    knowBoots([])
+    rmSync(folder, { recursive: true })
+  })
+  const file = join(folder, 'boots')
+  const named = (boot: string) => ({ host: 'pod-no-machine-id', boot, pidNamespace: 'n1' })
+  const judged = (boot: string) => judgeFrom(named('b2'), { ...named(boot), pid: 7, startTime: 100 }, living)
+  await rememberBoot(file, named('b1'))
+  expect([judged('b1'), judged('elsewhere'), judged('b2')]).toEqual(['unreachable', 'unreachable', 'alive'])
+  // Started again: its home folder has seen the one before.
+  await rememberBoot(file, named('b2'))
+  expect([judged('b1'), judged('elsewhere'), judged('b2')]).toEqual(['dead', 'unreachable', 'alive'])
+  await rememberBoot(file, named('b3'))
+  await rememberBoot(file, named('b3'))
+  expect([judged('b1'), judged('b3'), judged('elsewhere')]).toEqual(['dead', 'dead', 'unreachable'])
 })
 
 test('this process knows itself', () => {

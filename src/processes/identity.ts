@@ -20,6 +20,19 @@ export type Verdict = 'alive' | 'dead' | 'unreachable'
 
 let here: Place | undefined
 
+/** Where a machine has no id of its own: what its name ends with instead of one. */
+const NO_MACHINE_ID = 'no-machine-id'
+
+let ownBoots: ReadonlySet<string> = new Set()
+
+/** Earlier boots of this very machine, by whoever has seen them from here. Asked for only where its name does not tell it from others. */
+export function knowBoots(boots: Iterable<string>): void {
+  ownBoots = new Set(boots)
+}
+
+/** By its name alone a machine is not known: another one may be called the same, as containers are. */
+export const isKnownByName = ({ host }: Place): boolean => host.endsWith(`-${NO_MACHINE_ID}`)
+
 export const thisPlace = (): Place => (here ??= readPlace())
 
 export function processIdentity(pid: number = process.pid, place = thisPlace()): ProcessIdentity | undefined {
@@ -31,14 +44,17 @@ export function judgeProcess(identity: ProcessIdentity): Verdict {
   return judgeFrom(thisPlace(), identity, readProcess(identity.pid))
 }
 
-/** Boot comes before namespace: after a reboot nothing of the old namespaces is left on this host. */
+/**
+ * Boot comes before namespace: after a reboot nothing of the old namespaces is left on this host. Two machines that have the same name and no id are one
+ * host by that, and each has a boot of its own: another boot is an earlier one only if somebody here has seen it.
+ */
 export function judgeFrom(
   place: Place,
   identity: ProcessIdentity,
   found: { readonly startTime: number; readonly dead: boolean } | undefined,
 ): Verdict {
   if (identity.host !== place.host) return 'unreachable'
-  if (identity.boot !== place.boot) return 'dead'
+  if (identity.boot !== place.boot) return isKnownByName(place) && !ownBoots.has(identity.boot) ? 'unreachable' : 'dead'
   if (identity.pidNamespace !== place.pidNamespace) return 'unreachable'
   return found !== undefined && !found.dead && found.startTime === identity.startTime ? 'alive' : 'dead'
 }
@@ -81,6 +97,8 @@ function readDarwinPlace(): Place {
 
 // Cloned machines share a name or a machine id, seldom both. The machine id is confidential, so only a hash is shown.
 function hostId(machineId: string): string {
+  // As an image has it that was never started.
+  if (machineId === '' || machineId === 'uninitialized') return `${hostname()}-${NO_MACHINE_ID}`
   // Loaded here and not above: it takes 7 ms, and a supervisor is told its place by the worker.
   const { createHash } = process.getBuiltinModule('node:crypto')
   return `${hostname()}-${createHash('sha256').update(`holdfast:${machineId}`).digest('hex').slice(0, 12)}`

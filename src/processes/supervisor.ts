@@ -27,16 +27,19 @@ const LINGER_MS = 3_000
 const LAST_FLUSH_MS = 500
 // A full disk is usually noticed and relieved by somebody; the result waits for it this long.
 const END_RETRY_MS = 600_000
-// Somebody wants it stopped: then nobody waits for what it has said.
-const STOPPED_RETRY_MS = 2_000
+// It was cancelled: then nobody waits for what it has said.
+const CANCELLED_RETRY_MS = 2_000
 // Longer than a disk that is only slow: then whoever waits is told why.
 const TELL_AFTER_MS = 1_000
 
 type Stop = AbortController
 type Status = Pick<CommandEnd, 'exitCode' | 'signal' | 'spawnError' | 'stopped' | 'survivorsKilled'>
 
-/** Runs the command of an attempt folder and leaves its end there. Resolves at once if the folder has an owner. */
-export async function supervise(folder: string, stop: Stop): Promise<void> {
+/**
+ * Runs the command of an attempt folder and leaves its end there. Resolves at once if the folder has an owner. `cancelled` hears of a cancel
+ * also when something else has stopped it before.
+ */
+export async function supervise(folder: string, stop: Stop, cancelled: AbortSignal): Promise<void> {
   const [stored, handover] = [readSpec(folder), takeHandover()]
   if (stored === undefined || handover === undefined) return
   const spec = { ...stored, argv: handover.argv, env: handover.env }
@@ -62,7 +65,7 @@ export async function supervise(folder: string, stop: Stop): Promise<void> {
   const status = await runInside(enclosure, { folder, spec, stop, pipes, output, startedAt, input: handover.input })
   const [stdout, stderr] = await Promise.all([output.stdout.finish(), output.stderr.finish()])
   const end = { ...status, startedAt, endedAt: clock.now(), stdout, stderr, containment: enclosure.containment }
-  await recordEnd(folder, end, secrets, stop.signal)
+  await recordEnd(folder, end, secrets, cancelled)
   const patienceMs = status.stopped === undefined ? LINGER_MS : LAST_FLUSH_MS
   await Promise.race([Promise.all([output.stdout.flushed(), output.stderr.flushed()]), sleep(clock, patienceMs)])
 }
@@ -70,7 +73,8 @@ export async function supervise(folder: string, stop: Stop): Promise<void> {
 async function own(folder: string, { mark, fence, place }: StoredSpec, cgroup: string | null): Promise<boolean> {
   const identity = processIdentity(process.pid, place)
   if (identity === undefined) return false
-  return (await claimOwner(folder, { kind: 'supervisor', identity, mark, cgroup, fence })).won
+  // A daemon that is older than its programs on disk has written no fence.
+  return (await claimOwner(folder, { kind: 'supervisor', identity, mark, cgroup, fence: fence ?? 0 })).won
 }
 
 interface Attempt {
@@ -252,14 +256,15 @@ function watchStream(
 }
 
 /**
- * A result that was paid for is not given up because the disk is full just now. Whoever waits for it is told so; and once somebody wants the
- * command stopped it is given up soon: then its taker finds no end, and says that.
+ * A result that was paid for is not given up because the disk is full just now. Whoever waits for it is told so; and once somebody cancels the
+ * command it is given up soon: then its taker finds no end, and says that. A lost lease is no reason: what fills the disk may be what kept
+ * the lease from being renewed, and the taker wants the result.
  */
 async function recordEnd(
   folder: string,
   end: CommandEnd,
   secrets: Secrets | undefined,
-  stop: AbortSignal,
+  cancelled: AbortSignal,
 ): Promise<void> {
   const began = clock.monotonicMs()
   let [given, told] = [END_RETRY_MS, false]
@@ -270,13 +275,13 @@ async function recordEnd(
       // Whoever removed the folder will not ask for the result.
       if (!existsSync(folder)) return
       const tried = clock.monotonicMs() - began
-      if (stop.aborted && stop.reason !== 'timeout') given = Math.min(given, tried + STOPPED_RETRY_MS)
+      if (cancelled.aborted) given = Math.min(given, tried + CANCELLED_RETRY_MS)
       if (tried > given) throw error
       if (!told && tried > TELL_AFTER_MS) {
         tellTrouble(cannotRecord(error))
         told = true
       }
-      await sleep(clock, Math.min(pause, given - tried + 1), stop.aborted ? undefined : stop)
+      await sleep(clock, Math.min(pause, given - tried + 1), cancelled.aborted ? undefined : cancelled)
     }
   }
 }

@@ -26,8 +26,8 @@ export interface Reply {
 }
 
 export type ReplyRecorded =
-  /** `entrySeq`: its place in the conversation. */
-  | { readonly kind: 'recorded'; readonly entrySeq: number }
+  /** `entrySeq`: its place in the conversation, if it has one. */
+  | { readonly kind: 'recorded'; readonly entrySeq?: number }
   /** Somebody else has taken one of the messages: this answer would make it take effect twice. It is paid for all the same. */
   | { readonly kind: 'changed' }
   | { readonly kind: 'superseded' }
@@ -44,7 +44,7 @@ export function* recordReply(ref: StepsRef, reply: Reply): Transition<ReplyRecor
     sql`select name from steps where run_seq = ${runSeq} and name = ${step} and state = 'done'`,
   )
   // Its own doing, whose answer was lost.
-  if (known !== undefined) return { kind: 'recorded', entrySeq: yield* placeOf(ref, step) }
+  if (known !== undefined) return recordedAt(yield* placeOf(ref, step))
   const billed = yield* spend(ref, usage)
   if (billed === undefined) return { kind: 'superseded' }
   if (!(yield* areStillPending(taken))) return { kind: 'changed' }
@@ -53,13 +53,17 @@ export function* recordReply(ref: StepsRef, reply: Reply): Transition<ReplyRecor
     values (${runSeq}, ${step}, 'read', 'done', 1, ${result}, ${now}, ${now})`)
   const { seq: entry, threadId } = yield* tellReply(billed, reply)
   yield* record({ type: 'step.recorded', threadId, runId, data: { step, state: 'done', entry, ...usage } })
-  return { kind: 'recorded', entrySeq: entry }
+  return recordedAt(entry)
 }
 
-function* placeOf({ runId }: StepsRef, step: string): Transition<number> {
-  const entry = (yield* entriesOfRun.single(runId)).find(({ body }) => body['step'] === step)
-  if (entry === undefined) throw new Error(`nobody knows the words of ${step}`)
-  return entry.seq
+const recordedAt = (entrySeq: number | undefined): ReplyRecorded => ({
+  kind: 'recorded',
+  ...(entrySeq === undefined ? {} : { entrySeq }),
+})
+
+/** Undefined: a worker of an older version recorded it, which did not write its words into the thread. */
+function* placeOf({ runId }: StepsRef, step: string): Transition<number | undefined> {
+  return (yield* entriesOfRun.single(runId)).find(({ body }) => body['step'] === step)?.seq
 }
 
 /** For people: what was asked and said stands in the thread, as that of an agent of ours. The loop goes on from the step alone. */

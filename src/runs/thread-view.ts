@@ -1,6 +1,6 @@
 import { actionsSince } from '../actions/action.ts'
 import type { Action } from '../actions/action.ts'
-import { viewAction } from '../actions/view.ts'
+import { viewActionBriefly } from '../actions/view.ts'
 import type { ThreadId } from '../base/ids.ts'
 import { lastEventSeq } from '../events/event.ts'
 import type { Transition } from '../store/transition.ts'
@@ -45,7 +45,7 @@ export const viewWholeThread = ({ thread, runs, entries, actions, messages, seq 
   ...viewThread(thread),
   runs: runs.map((run) => viewRun(run)),
   conversation: entries.map(viewStep),
-  actions: actions.map(viewAction),
+  actions: actions.map(viewActionBriefly),
   messages: messages.map(viewMessage),
   seq,
 })

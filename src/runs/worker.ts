@@ -1,4 +1,5 @@
 import type { RunId, WorkerId } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { literals, now, sql } from '../store/sql.ts'
@@ -74,13 +75,26 @@ export const liveDaemons = single((home: string | null) =>
   ),
 )
 
-/** Those on this machine that did not say that they stopped, and began long ago: whoever can see their processes says whether they live. */
-export const workersSince = single((host: string, ageMs: number, limit: number) =>
-  all(
-    workerRow,
-    sql`select * from workers where host = ${host} and stopped_at is null and started_at <= ${now} - ${ageMs}
-      order by started_at limit ${limit}`,
-  ),
+const silentRow = row({
+  id: text<WorkerId>(),
+  identity: json<OwnerIdentity>(),
+  startedAt: integer,
+  /** It began so long ago that it is gone wherever it was, and nothing is left of what it did. */
+  isUnseen: integer,
+})
+
+/** Those that did not say that they stopped, and began long ago, page by page: whoever can see their processes says whether they live. */
+export const silentWorkers = single(
+  (ageMs: number, after: { readonly startedAt: number; readonly id: string }, limit: number) =>
+    all(
+      silentRow,
+      sql`select w.id, w.identity, w.started_at, case when w.started_at <= ${now} - ${LIMITS.workerUnseenMs}
+          and not exists (select 1 from attempts a where a.worker_id = w.id)
+          and not exists (select 1 from runs r where r.for_worker = w.id and r.state = 'queued') then 1 else 0 end as is_unseen
+        from workers w where w.stopped_at is null and w.started_at <= ${now} - ${ageMs}
+          and (w.started_at > ${after.startedAt} or (w.started_at = ${after.startedAt} and w.id > ${after.id}))
+        order by w.started_at, w.id limit ${limit}`,
+    ),
 )
 
 /** Forgets workers that stopped long ago and of which nothing is left. */

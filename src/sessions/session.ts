@@ -81,3 +81,8 @@ export const sessionsOfThread = single((threadId: ThreadId) =>
 export const liveSessions = single((limit: number) =>
   all(sessionRow, sql`select * from sessions where ended_at is null order by updated_at limit ${limit}`),
 )
+
+/** The same, those first that something was last heard of. */
+export const latestSessions = single((limit: number) =>
+  all(sessionRow, sql`select * from sessions where ended_at is null order by updated_at desc limit ${limit}`),
+)

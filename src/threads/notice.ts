@@ -2,11 +2,12 @@ import type { MessageId, ThreadId } from '../base/ids.ts'
 import type { Transition } from '../store/transition.ts'
 import { resumeWaiting } from '../runs/park.ts'
 import { putMessage } from './put.ts'
-import { findThread } from './thread.ts'
+import { holdThread } from './thread.ts'
 
 /** Tells a thread something of ours, once by its key. False if there is no such thread (any more). */
 export function* tellThread(threadId: ThreadId, key: string, text: string): Transition<boolean> {
-  const thread = yield* findThread.single(threadId)
+  // Held first: it is not removed, and its run does not park, between this look and what follows from it.
+  const thread = yield* holdThread(threadId)
   if (thread === undefined || thread.state === 'removed') return false
   const id = `msg_${key.replaceAll(':', '_')}` as MessageId
   const put = yield* putMessage({ id, threadId, kind: 'notice', key, body: { text } }, thread)

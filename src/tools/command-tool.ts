@@ -96,9 +96,13 @@ const recover = async (machine: Machine, context: ToolContext) =>
 
 async function settle(machine: Machine, context: ToolContext, outcome: Outcome) {
   const judged = judgeOutcome(outcome, context.signal, outcomeOfEnd)
-  if (judged.kind !== 'in-doubt' || !wasCutShort(outcome)) return judged
-  const trouble = await stopElsewhere(machine, context)
-  return trouble === undefined ? judged : { ...judged, error: `${judged.error}\n${trouble}` }
+  if (judged.kind !== 'in-doubt') return judged
+  // Here all is dead. What has a stop command is elsewhere too, and ended there by nothing else.
+  if (machine.definition.stop === undefined) return { ...judged, over: true }
+  if (!wasCutShort(outcome)) return judged
+  const trouble = await stopElsewhere(machine.definition.stop, machine.place, context)
+  if (trouble === undefined) return { ...judged, over: true }
+  return { ...judged, error: `${judged.error}\n${trouble}`, over: false }
 }
 
 /** What was not allowed to end by itself may still go on elsewhere. */
@@ -110,12 +114,11 @@ const wasCutShort = (outcome: Outcome) =>
  * the turn's signal has ended already. One folder for one action: a worker that goes on after a crash does not run it
  * a second time.
  */
-async function stopElsewhere({ definition, place }: Machine, context: ToolContext): Promise<string | undefined> {
-  if (definition.stop === undefined) return undefined
+async function stopElsewhere(argv: Argv, place: CommandPlace, context: ToolContext): Promise<string | undefined> {
   const start = {
     folder: join(context.folder, 'stop'),
     mark: derivedMark(context.mark, 'stop'),
-    argv: definition.stop,
+    argv,
     timeoutMs: TOOL_LIMITS.stopCommandMs,
     stdin: { file: inputFile(context.folder) },
   }

@@ -20,6 +20,8 @@ export const homePaths = (home: string) => ({
   token: join(home, 'token'),
   /** What hooks show: it is good for telling us what happened, and for nothing else. */
   recordToken: join(home, 'record-token'),
+  /** From which boots it was opened, on a machine that has no id of its own. */
+  boots: join(home, 'boots'),
   /** Where the daemon of this folder listens. */
   daemon: join(home, 'daemon.json'),
 })

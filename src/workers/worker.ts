@@ -153,7 +153,7 @@ export class Worker {
     const taken: Claim[] = []
     const onTaken = ({ claim, home }: Taken) => {
       taken.push(claim)
-      if (claim.run.input !== null) return this.#calls.carryOut(callOf(claim))
+      if (claim.run.input !== null) return this.#calls.take(callOf(claim))
       void this.#hold(claim, this.#continuing(claim, home))
     }
     await takeLostRuns({ store, random, workerId: this.id, leaseMs, agents }, onTaken, only)
@@ -181,6 +181,7 @@ export class Worker {
     this.#calls.stop()
     await this.#claiming
     await Promise.race([this.settled(), sleep(this.#options.clock, graceMs, hurry, { ref: false })])
+    this.#calls.close()
     const remaining = [
       ...[...this.#held.values()].map(({ claim }) => refOf(claim)),
       ...this.#calls.remaining().map(refOfCall),
@@ -214,7 +215,7 @@ export class Worker {
 
   async stop(): Promise<void> {
     this.#takes = 'nothing'
-    this.#calls.stop()
+    this.#calls.close()
     this.#lease.stop()
     this.#stopListening()
     await this.#watch?.stop()

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import { findAction } from '../../src/actions/action.ts'
 import type { Action } from '../../src/actions/action.ts'
+import type { PolicyRule } from '../../src/actions/policy.ts'
 import { restartAction, settleAction, startAction } from '../../src/actions/perform.ts'
 import { systemClock as clock } from '../../src/base/clock.ts'
 import {
@@ -14,7 +15,7 @@ import {
 } from '../../src/base/ids.ts'
 import { HoldfastError } from '../../src/base/errors.ts'
 import { Stopped, settleActions } from '../../src/loop/act.ts'
-import type { Tool } from '../../src/loop/ports.ts'
+import type { Tool, ToolOutcome } from '../../src/loop/ports.ts'
 import type { AttemptRef } from '../../src/runs/attempt.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { claimRun } from '../../src/runs/claim.ts'
@@ -27,7 +28,7 @@ import { LEASE_MS, addWorker } from '../support/world.ts'
 
 const nothing = { inputTokens: 0, outputTokens: 0, costMicrousd: 0 }
 const decision = { kind: 'allow', by: 'tester', via: 'default' } as const
-const policy = [{ decision: 'allow' }] as const
+const policy: readonly PolicyRule[] = [{ decision: 'allow' }]
 
 const toolOf = (parts: Partial<Tool>): Tool => ({
   name: 'tool',
@@ -51,6 +52,7 @@ class Reply {
   readonly actions: readonly Action[]
   stop = new AbortController()
   isSeen = true
+  readonly policy = [...policy]
   prepare: () => Promise<void> = () => Promise.resolve()
 
   private constructor(store: Store, tool: Tool, attempt: AttemptRef, actions: readonly Action[]) {
@@ -99,7 +101,7 @@ class Reply {
       folders: { path: () => '/nowhere', prepare: this.prepare, isThere: () => this.isSeen },
       onAction: () => {},
       agent: 'clerk',
-      policy,
+      policy: this.policy,
     }
     const now = await Promise.all(this.actions.map(({ id }) => this.store.read(findAction, id)))
     const settled = await settleActions(ports, this.attempt, now as Action[], this.stop.signal)
@@ -229,7 +231,7 @@ describe.each(engines)('acting on $name', (engine) => {
     const reply = await (await Reply.with(await open(), toolOf({}))).begun()
     const { store, attempt } = reply
     const first = (await store.read(findAction, reply.actions[0]!.id))!
-    const second = (await store.apply(restartAction, attempt, first))!
+    const second = (await store.apply(restartAction, attempt, first, { agent: 'clerk', policy }))!
     expect(await store.apply(settleAction, first, { state: 'failed', error: 'cut off', by: 'its tool' })).toMatchObject(
       {
         state: 'started',
@@ -282,5 +284,106 @@ describe.each(engines)('acting on $name', (engine) => {
     await expect(reply.settle()).rejects.toThrow(Stopped)
     const [first, second] = await Promise.all(reply.actions.map(({ id }) => reply.store.read(findAction, id)))
     expect([first?.state, second?.state, second?.tries]).toEqual(['in_doubt', 'approved', 0])
+  })
+
+  const cutOff = { kind: 'in-doubt', error: 'cut off', over: true } as const
+
+  /** It honours its key. Its first try ends like this, and every other one is done. */
+  async function keyed(first: ToolOutcome, more: Partial<Tool> = {}) {
+    const seen = { performed: 0 }
+    const perform = (): Promise<ToolOutcome> => {
+      if (++seen.performed > 1) return Promise.resolve({ kind: 'done', result: 'done' })
+      reply.afterFirst()
+      return Promise.resolve(first)
+    }
+    const reply = Object.assign(await Reply.with(await open(), toolOf({ idempotent: true, perform, ...more })), {
+      afterFirst: () => {},
+    })
+    return { reply, seen }
+  }
+
+  test.each([
+    { over: true, performed: 2, state: 'done' },
+    { over: false, performed: 1, state: 'in_doubt' },
+    { over: undefined, performed: 1, state: 'in_doubt' },
+  ])(
+    'a write that honours its key and was cut off, proven over: $over, is $state after $performed tries [actions/once] [actions/no-blind-retry]',
+    async ({ over, performed, state }) => {
+      const { reply, seen } = await keyed({
+        kind: 'in-doubt',
+        error: 'cut off',
+        ...(over === undefined ? {} : { over }),
+      })
+      expect(await reply.settle()).toMatchObject([{ state, tries: performed }])
+      expect(seen).toEqual({ performed })
+    },
+  )
+
+  test('one that throws has said nothing of what it started: it is not done again by its key [actions/once]', async () => {
+    const perform = () => Promise.reject(new Error('too many open files'))
+    const reply = await Reply.with(await open(), toolOf({ idempotent: true, perform }))
+    expect(await reply.settle()).toMatchObject([{ state: 'in_doubt', tries: 1, error: 'too many open files' }])
+  })
+
+  test.each([
+    { what: 'that cannot be looked for', more: { recover: () => Promise.reject(new Error('too many open files')) } },
+    { what: 'that goes on in this process', more: { goesOn: () => Promise.resolve(true) } },
+  ])(
+    'a write that was cut off by a crash, and $what, is not done again by its key [actions/once]',
+    async ({ more }) => {
+      const probe: Tool['probe'] = () => Promise.resolve({ kind: 'failed', error: 'not done' })
+      const { reply, seen } = await keyed(cutOff, { ...more, probe })
+      expect(await (await reply.begun()).settle()).toMatchObject([{ state: 'in_doubt', tries: 1 }])
+      expect(seen).toEqual({ performed: 0 })
+    },
+  )
+
+  test('before it is done again by its key its probe is asked [actions/once]', async () => {
+    const { reply, seen } = await keyed(cutOff, { probe: () => Promise.resolve({ kind: 'done', result: 'there' }) })
+    expect(await reply.settle()).toMatchObject([{ state: 'done', result: 'there', settledBy: 'its probe' }])
+    expect(seen).toEqual({ performed: 1 })
+  })
+
+  test('a deny that has come meanwhile wins over a second try: the first stays in doubt', async () => {
+    const { reply, seen } = await keyed(cutOff)
+    reply.afterFirst = () => reply.policy.push({ tool: 'tool', decision: 'deny' })
+    expect(await reply.settle()).toMatchObject([
+      { state: 'in_doubt', tries: 1, error: expect.stringContaining('it was not tried again: denied by') as string },
+    ])
+    expect(seen).toEqual({ performed: 1 })
+  })
+
+  test('where there is no room for a second try the doubt of the first is kept [runs/paid-work-kept]', async () => {
+    const { reply } = await keyed(cutOff)
+    let prepared = 0
+    reply.prepare = () => (++prepared === 1 ? Promise.resolve() : Promise.reject(new Error('the disk is full')))
+    const error = 'cut off; it could not be tried again: the disk is full'
+    expect(await reply.settle()).toMatchObject([{ state: 'in_doubt', tries: 1, error }])
+  })
+
+  test.each(['store/full', 'store/unknown-commit'])(
+    'a second try whose intent meets %s is made once, when that has passed [actions/once]',
+    async (code) => {
+      const { reply, seen } = await keyed(cutOff)
+      const { store } = reply
+      let troubles = 0
+      const apply: Store['apply'] = async (change, ...args) => {
+        if ((change as unknown) !== restartAction || ++troubles > 1) return store.apply(change, ...args)
+        if (code === 'store/unknown-commit') await store.apply(change, ...args)
+        throw new HoldfastError(code, 'a trouble that passes')
+      }
+      const troubled = Object.assign(Object.create(store) as Store, { apply, read: store.read.bind(store) })
+      expect(await reply.settle(troubled)).toMatchObject([{ state: 'done', tries: 2 }])
+      expect(seen).toEqual({ performed: 2 })
+    },
+  )
+
+  test('one whose worker lost its lease is left to the taker, and that is the same worker perhaps [actions/once]', async () => {
+    const { reply, seen } = await keyed(cutOff)
+    reply.afterFirst = () => reply.stop.abort('lease-lost')
+    await expect(reply.settle()).rejects.toThrow(Stopped)
+    reply.stop = new AbortController()
+    expect(await reply.settle()).toMatchObject([{ state: 'done', tries: 2 }])
+    expect(seen).toEqual({ performed: 2 })
   })
 })

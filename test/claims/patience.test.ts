@@ -82,8 +82,8 @@ test('two daemons on one account wait until the same instant, also one that was 
   // More, if the machine was slow and the kill came into the middle of a call: that one is made again.
   expect(after.length).toBeGreaterThanOrEqual(runs.length)
   for (const at of after) expect(at - refusedAt!).toBeGreaterThanOrEqual(6_000 - CLOCK_MS)
-  // And then one by one.
-  expect(after.at(-1)! - after[0]!).toBeGreaterThanOrEqual(2 * 500 - 4 * CLOCK_MS)
+  // And then one by one, 500 ms apart. The first may arrive late on a busy machine, and the last not.
+  expect(after.at(-1)! - after[0]!).toBeGreaterThanOrEqual(500)
 })
 
 test('an hour is not waited for: the run is parked, its slot free, nobody asks again, and cancel ends it at once [R6] [model/patient]', async () => {

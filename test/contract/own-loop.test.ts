@@ -4,19 +4,20 @@ import { openDoubts } from '../../src/actions/doubt.ts'
 import { findAction } from '../../src/actions/action.ts'
 import { pendingApprovals } from '../../src/actions/approval.ts'
 import { askedMatters } from '../../src/actions/desk.ts'
-import { startAction } from '../../src/actions/perform.ts'
+import { settleAction, startAction } from '../../src/actions/perform.ts'
 import { proposeOwn } from '../../src/actions/propose-own.ts'
 import type { NewAction } from '../../src/actions/propose.ts'
 import { actionIdOf } from '../../src/actions/step-doubt.ts'
 import { newAttemptId, newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
 import type { RunId, ThreadId } from '../../src/base/ids.ts'
+import { LIMITS } from '../../src/base/limits.ts'
 import { callOne, claimCalls, openCalls, refOfCall } from '../../src/runs/call.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { finishCall, parkCall } from '../../src/runs/finish-call.ts'
 import { recordReply } from '../../src/runs/reply.ts'
 import { sendMessage } from '../../src/runs/send.ts'
-import { stepsOf } from '../../src/runs/step.ts'
-import { readWholeThread } from '../../src/runs/thread-view.ts'
+import { advanceRun, stepsOf } from '../../src/runs/step.ts'
+import { readWholeThread, viewWholeThread } from '../../src/runs/thread-view.ts'
 import { readWholeRun, viewWholeRun } from '../../src/runs/view.ts'
 import type { Store } from '../../src/store/store.ts'
 import { acknowledgeDelivery, leaseMessages } from '../../src/threads/delivery.ts'
@@ -106,6 +107,45 @@ describe.each(engines)('a loop inside of a function, on $name', (engine) => {
     const shown = viewWholeRun((await store.read(readWholeRun, ref.runId))!)
     expect([shown.steps?.length, shown.actions?.map(({ step }) => step)]).toEqual([3, [entry]])
     await assertInvariants(store)
+  })
+
+  test('an answer that a worker of an older version recorded, without its words in the thread, counts all the same', async () => {
+    const store = await open()
+    const { ref } = await claimed(store)
+    const older = {
+      name: 'model 1',
+      effect: 'read',
+      tries: 1,
+      state: 'done',
+      result: '"hello"',
+      error: null,
+      by: null,
+    } as const
+    await store.apply(advanceRun, ref, [older])
+    expect(await store.apply(recordReply, ref, reply())).toEqual({ kind: 'recorded' })
+    expect((await store.read(readWholeThread, THREAD, 9))!.entries).toEqual([])
+  })
+
+  test('among others in a thread a long result of a call is its beginning, and says how long the whole is', async () => {
+    const store = await open()
+    const { ref } = await claimed(store)
+    const { entrySeq } = (await store.apply(recordReply, ref, reply())) as { entrySeq: number }
+    const action = wanted(ref.runId, 'allow')
+    await store.apply(proposeOwn, ref, action, entrySeq)
+    await store.apply(startAction, ref, action.id, NOW)
+    const result = { pages: 'x'.repeat(LIMITS.resultShownBytes) }
+    await store.apply(settleAction, (await store.read(findAction, action.id))!, {
+      state: 'done',
+      by: 'observed',
+      result,
+    })
+    const whole = viewWholeThread((await store.read(readWholeThread, THREAD, 9))!)
+    const bytes = JSON.stringify(result).length
+    expect(whole.actions).toMatchObject([{ id: action.id, resultBytes: bytes }])
+    expect(whole.actions[0]!.result).toBe(JSON.stringify(result).slice(0, LIMITS.resultShownBytes))
+    const shown = viewWholeRun((await store.read(readWholeRun, ref.runId))!)
+    expect(shown.actions).toMatchObject([{ id: action.id, result }])
+    expect(shown.actions?.[0]).not.toHaveProperty('resultBytes')
   })
 
   test('one that was shown what somebody else took meanwhile is not recorded, and is paid for', async () => {

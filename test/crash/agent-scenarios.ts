@@ -220,7 +220,7 @@ const acting: readonly Scenario[] = [
   }),
   scenario({ restartAction }, 'one that is proven not to have begun', async (world) => {
     const { ref, action } = await started(world)
-    return [ref, action]
+    return [ref, action, CURRENT]
   }),
   scenario({ settleAction }, 'done', async (world) => [(await started(world)).action, doneByTool]),
   scenario({ settleAction }, 'in doubt', async (world) => [(await started(world)).action, cutOff]),

@@ -10,7 +10,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { pendingApprovals } from '../../src/actions/approval.ts'
 import { decideApproval } from '../../src/actions/decide.ts'
 import { systemClock } from '../../src/base/clock.ts'
-import type { ThreadId } from '../../src/base/ids.ts'
+import type { ScheduleId, ThreadId } from '../../src/base/ids.ts'
 import { LIMITS } from '../../src/base/limits.ts'
 import { eventsAfter, record } from '../../src/events/event.ts'
 import type { Channel, Message } from '../../src/notify/channel.ts'
@@ -19,6 +19,8 @@ import { Notifier } from '../../src/notify/notifier.ts'
 import { dueNotices, noticesGivenUp } from '../../src/notify/notice.ts'
 import { openChannels } from '../../src/notify/open.ts'
 import { ntfyChannel, webhookChannel } from '../../src/notify/post.ts'
+import { addSchedule, pauseSchedule, resumeSchedule } from '../../src/schedule/edit.ts'
+import { DEFAULT_OPTIONS } from '../../src/schedule/schedule.ts'
 import { buryMessage } from '../../src/threads/dead-letter.ts'
 import type { Store } from '../../src/store/store.ts'
 import { AgentInstallation } from '../support/agents.ts'
@@ -154,6 +156,28 @@ describe.each(engines)('telling people outside, on $name', (engine) => {
     const channel = recorder()
     await notifier(store, [channel]).look()
     expect(channel.sent.map(({ notice }) => notice.title)).toEqual(['a firing of new failed: exit'])
+  })
+
+  test('a job that paused itself is told as long as it is paused for that, however late', async () => {
+    const { store, clock } = await strict(engine)
+    const reason = '3 failures in a row'
+    const pause = async (name: string) => {
+      const scheduleId = `sch_${name}` as ScheduleId
+      const rule = { kind: 'every', everyMs: 60_000, anchor: 0 } as const
+      const target = { kind: 'command', argv: ['true'], cwd: '/' } as const
+      const job = { id: scheduleId, name, kind: 'job', rule, target, madeBy: 'ann', options: DEFAULT_OPTIONS } as const
+      await store.apply(addSchedule, job)
+      await store.apply(pauseSchedule, scheduleId, 'a test', reason)
+      const data = { scheduleId, name, reason, by: 'itself', told: 'operator' }
+      await store.apply(record, { type: 'schedule.paused', data })
+      return scheduleId
+    }
+    await pause('forgotten')
+    await store.apply(resumeSchedule, await pause('mended'), 'ann')
+    clock.step(LIMITS.noticeNewsMs + 1)
+    const channel = recorder()
+    await notifier(store, [channel]).look()
+    expect(channel.sent.map(({ notice }) => notice.title)).toEqual([`the job forgotten is paused: ${reason}`])
   })
 
   test('what cannot be sent is tried five times, ever later, and then given up where everybody sees it', async () => {

@@ -9,7 +9,7 @@ import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 import { acceptMessage } from '../../src/threads/accept.ts'
 import { messagesOf } from '../../src/threads/message.ts'
 import { temporaryFolder } from '../support/engines.ts'
-import { Installation } from '../support/holdfast.ts'
+import { Installation, PROGRAM } from '../support/holdfast.ts'
 import { HOOK, NODE, callHook, run } from './support.ts'
 
 const start = (session: string) => ({
@@ -39,6 +39,37 @@ test('"self" in what a Gemini CLI starts is the session whose process is above i
   // A run that it starts is not the session.
   const inner = ['run', '--', 'sh', '-c', 'echo "[$GEMINI_CLI]"']
   expect((await installation.run(inner, { GEMINI_CLI: '1' })).stdout).toBe('[]\n')
+})
+
+/** Stands for Gemini CLI: a script of that name, and the command that its model wants. */
+const STARTS = `const { spawnSync } = require('node:child_process');
+  process.exit(spawnSync('sh', ['-c', process.argv[2]], { stdio: 'inherit' }).status)`
+
+test('"self" inside of a Gemini CLI without hooks is nobody, also where one with hooks has started it; the nearest session is never in doubt [M12]', async () => {
+  const installation = new Installation()
+  const { home } = installation
+  await installation.up()
+  // This process is the outer one, of two sessions that know nothing of each other.
+  await callHook({ home, says: start('s1'), env: { CLAUDE_PID: String(process.ppid) } })
+  await callHook({ home, client: 'gemini', says: start('g1') })
+  const folder = temporaryFolder()
+  const self = async (script: string, more: Record<string, string> = {}) => {
+    const client = join(folder, script)
+    writeFileSync(client, STARTS)
+    const env = { PATH: process.env['PATH'] ?? '', HOME: home, HOLDFAST_HOME: home, GEMINI_CLI: '1', ...more }
+    const { code, stdout } = await run(NODE, [client, `${PROGRAM} threads show self --json`], { env })
+    return code === 0 ? (JSON.parse(stdout) as { id: string }).id : code
+  }
+  expect(await self('gemini')).toBe(3)
+  expect(await self('gemini.js')).toBe(3)
+  // A program of somebody's with a name like it is none.
+  expect(await self('gemini-watch.js')).toBe('gemini-g1')
+  expect(await self('around.cjs', { CLAUDE_CODE_SESSION_ID: 's1' })).toBe('gemini-g1')
+  expect(await self('gemini', { CLAUDE_CODE_SESSION_ID: 's1' })).toBe(3)
+  // As a run it has the run's thread, whoever is around that.
+  const inner = [NODE, join(folder, 'gemini'), `GEMINI_CLI=1 ${PROGRAM} threads show self --json`]
+  const { stdout } = await installation.run(['run', '--thread', 'own', '--', ...inner], { GEMINI_CLI: '1' })
+  expect((JSON.parse(stdout) as { id: string }).id).toBe('own')
 })
 
 /** Stands for Gemini CLI: a script of that name, which calls its hook through a shell and a program of somebody's. */

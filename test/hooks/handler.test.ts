@@ -7,6 +7,7 @@ import { newMessageId, systemRandomness as random } from '../../src/base/ids.ts'
 import type { ThreadId } from '../../src/base/ids.ts'
 import { LIMITS } from '../../src/base/limits.ts'
 import { eventsAfter } from '../../src/events/event.ts'
+import { hear } from '../../src/hooks/hear.ts'
 import { corruptRecords } from '../../src/hooks/spool.ts'
 import { listRuns } from '../../src/runs/run.ts'
 import { findSession } from '../../src/sessions/session.ts'
@@ -16,8 +17,9 @@ import { acceptMessage } from '../../src/threads/accept.ts'
 import { messagesOf } from '../../src/threads/message.ts'
 import { findThread } from '../../src/threads/thread.ts'
 import { engines, temporaryFolder } from '../support/engines.ts'
+import { fullFile } from '../support/full-file.ts'
 import { Installation, until } from '../support/holdfast.ts'
-import { callHook, says, stopSays } from './support.ts'
+import { HOOK, NODE, callHook, run, says, stopSays } from './support.ts'
 
 const OWN = 'claude-s1' as ThreadId
 
@@ -48,6 +50,35 @@ function breakStore(home: string): () => void {
   const path = join(home, 'holdfast.db')
   writeFileSync(path, 'this is no database, and it is longer than a header of one would be. '.repeat(20))
   return () => writeFileSync(path, '')
+}
+
+test('what a client is shown while an event of before waits for the database is not acknowledged by that', async () => {
+  const store = await storeIn(temporaryFolder())
+  const said = (event: string, more: object, ordinal: number) =>
+    hear({ store, random }, { client: 'claude', input: JSON.stringify(says(event, more)), ordinal, shown: null })
+  await said('SessionStart', { source: 'startup' }, 1)
+  await tell(store, 'news')
+  const input = JSON.stringify(stopSays('done'))
+  const { deliveryId } = await hear({ store, random }, { client: 'claude', input, ordinal: 2, shown: null })
+  expect(deliveryId).toBeDefined()
+  // The hook of the end notes what it shows in the very moment in which the other one looks for its session.
+  let noted: string | null = null
+  const read: Store['read'] = (look, ...args) => {
+    noted = deliveryId!
+    return store.read(look, ...args)
+  }
+  const slow = new Proxy(store, { get: (whole, name) => (name === 'read' ? read : methodOf(whole, name)) })
+  const listener = { store: slow, random, lastShown: () => noted }
+  await hear(listener, { client: 'claude', input: JSON.stringify(says('PostToolUse', { tool_name: 'Bash' })) })
+  expect(await store.read(messagesOf, OWN)).toMatchObject([{ key: 'news', state: 'leased' }])
+  // The next one has seen it.
+  await hear(listener, { client: 'claude', input: JSON.stringify(says('PostToolUse', { tool_name: 'Bash' })) })
+  expect(await store.read(messagesOf, OWN)).toMatchObject([{ key: 'news', state: 'consumed' }])
+})
+
+const methodOf = (store: Store, name: string | symbol): unknown => {
+  const found: unknown = Reflect.get(store, name)
+  return typeof found === 'function' ? (found.bind(store) as unknown) : found
 }
 
 test.each(engines)(
@@ -266,6 +297,22 @@ test('a client that hangs up before it has read the answer gets the messages aga
   const again = await callHook({ home, says: stopSays('words') })
   expect(again.stdout).toContain('"decision":"block"')
   expect(await store.read(messagesOf, OWN)).toMatchObject([{ state: 'leased' }])
+})
+
+test('an answer of which only the beginning found room is not noted as shown, and its messages come again [M5]', async () => {
+  const home = newHome()
+  await callHook({ home, says: says('UserPromptSubmit') })
+  const store = await storeIn(home)
+  await tell(store, 'a', 'x'.repeat(3_000))
+  const out = join(home, 'out')
+  const full = fullFile(out, 1_000)
+  const env = { PATH: process.env['PATH'] ?? '', HOME: home, HOLDFAST_HOME: home, CLAUDE_PID: String(process.pid) }
+  const script = `${full.limit}; exec ${NODE} ${HOOK} claude >>${out}`
+  const cut = await run('/bin/sh', ['-c', script], { env, input: JSON.stringify(stopSays('words')) })
+  expect([full.written(), cut.code]).toEqual([1_000, 1])
+  expect(existsSync(join(home, 'hooks', 'sessions', 'claude-s1.shown'))).toBe(false)
+  const again = await callHook({ home, says: stopSays('words') })
+  expect(again.stdout).toContain('x'.repeat(3_000))
 })
 
 test('Codex and Gemini are heard and answered in their own words [M6]', async () => {

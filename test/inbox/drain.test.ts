@@ -12,6 +12,7 @@ import { openDeliveries } from '../../src/threads/delivery.ts'
 import { messagesIn } from '../../src/threads/message.ts'
 import { openThread } from '../../src/threads/thread.ts'
 import type { AgentInstallation } from '../support/agents.ts'
+import { fullFile } from '../support/full-file.ts'
 import { PROGRAM, startProcess, until } from '../support/holdfast.ts'
 import type { Ended, Running } from '../support/holdfast.ts'
 import { assertInvariants } from '../support/invariants.ts'
@@ -97,6 +98,29 @@ describe('the inbox on the command line', () => {
     expect(await store.read(messagesIn, ['pending'], 10, BOSS)).toHaveLength(3)
     const whole = await shell(place, `${drain} >${place.folder}/out && cat ${place.folder}/out`).ended
     expect([whole.code, whole.stdout.match(/^message msg_/gm)?.length]).toEqual([0, 3])
+    expect(await store.read(messagesIn, ['consumed'], 10, BOSS)).toHaveLength(3)
+  })
+
+  test('output of which only the beginning found room gives the messages back, and says so [M5] [M15]', async () => {
+    const place = install()
+    const store = await withBoss(place)
+    await tell(store, 3, 'x'.repeat(900))
+    const out = join(place.folder, 'out')
+    const holdfast = '"$HOLDFAST" --config "$CONFIG"'
+    for (const flag of ['', ' --json']) {
+      const full = fullFile(out, 1_000)
+      const ended = await shell(place, `${full.limit}; ${holdfast} inbox drain boss${flag} >>${out}`).ended
+      expect([full.written(), ended.code]).toEqual([1_000, 1])
+      expect(ended.stderr).toContain('inbox/not-printed')
+      expect(await store.read(messagesIn, ['pending'], 10, BOSS)).toHaveLength(3)
+      const fuller = fullFile(out, 100)
+      const listed = await shell(place, `${fuller.limit}; ${holdfast} inbox list boss${flag} >>${out}`).ended
+      expect([fuller.written(), listed.code]).toEqual([100, 1])
+      expect(listed.stderr).toContain('output/not-written')
+    }
+    const room = fullFile(out, 100_000)
+    expect((await shell(place, `${room.limit}; ${holdfast} inbox drain boss >>${out}`).ended).code).toBe(0)
+    expect(room.written()).toBeGreaterThan(2_700)
     expect(await store.read(messagesIn, ['consumed'], 10, BOSS)).toHaveLength(3)
   })
 

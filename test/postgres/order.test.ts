@@ -2,8 +2,13 @@ import { expect, test } from 'vitest'
 
 import { eventsAfter } from '../../src/events/event.ts'
 import type { Event } from '../../src/events/event.ts'
+import type { ThreadId } from '../../src/base/ids.ts'
 import { finishRun } from '../../src/runs/finish.ts'
 import type { HoldingProbe, Store } from '../../src/store/store.ts'
+import { messagesOf } from '../../src/threads/message.ts'
+import { tellThread } from '../../src/threads/notice.ts'
+import { removeThread } from '../../src/threads/remove.ts'
+import { openThread } from '../../src/threads/thread.ts'
 import { query } from '../support/engines.ts'
 import { until } from '../support/holdfast.ts'
 import { running, submission, submit, submitted } from '../support/world.ts'
@@ -48,6 +53,24 @@ function holding(matches: Parameters<HoldingProbe>[0]) {
   }
   return { probe, reached: reached.promise, go: () => released.resolve() }
 }
+
+test('what is told to a thread that is just being removed is not put into its inbox', async () => {
+  const url = await freshSchema()
+  const held = holding({ at: 'commit', when: 'before' })
+  const [slow, quick] = [await openedStore(url, { probe: held.probe }), await openedStore(url)]
+  const threadId = 'leaving' as ThreadId
+  await quick.apply(openThread, threadId, 'command', null)
+  const removed = slow.apply(removeThread, threadId)
+  await held.reached
+  const told = quick.apply(tellThread, threadId, 'a:key', 'news')
+  // Seen too early, because of somebody else's, it would be told when the other is through: that is as right.
+  const waiting = () => query(url, 'select 1 from pg_locks where not granted limit 1')
+  await until('one waits for the other', async () => (await waiting()).length > 0 || undefined)
+  held.go()
+  await removed
+  expect(await told).toBe(false)
+  expect(await quick.read(messagesOf, threadId)).toEqual([])
+})
 
 test('a transition that is held just before its commit is not passed by a reader that goes on', async () => {
   const url = await freshSchema()

@@ -1,8 +1,10 @@
-import { writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 
 import { expect, test } from 'vitest'
 
-import { askToStop } from '../../src/processes/attempt-folder.ts'
+import { askToStop, isToStop, takeHold } from '../../src/processes/attempt-folder.ts'
 import { signalProcess } from '../../src/processes/identity.ts'
 import type { Supervised } from '../../src/processes/supervised.ts'
 import { takeOver } from '../../src/processes/take-over.ts'
@@ -78,4 +80,40 @@ test('where a stop cannot even be written down its signal counts as that of the 
   expect((await free.ended()).stopped?.why).toBe('lease-lost')
   held.letGo()
   expect((await held.ended()).stopped).toBeUndefined()
+})
+
+test('a folder that was begun by a version without fences, and a file without a number, keep nobody from stopping it', async () => {
+  const { folder, command, ended } = await gated()
+  const { fence, ...owner } = JSON.parse(readFileSync(join(folder, 'owner.json'), 'utf8')) as { fence: number }
+  expect(fence).toBe(1)
+  writeFileSync(join(folder, 'owner.json'), JSON.stringify(owner))
+  writeFileSync(join(folder, 'holder-two'), '')
+  command.stop('lease-lost')
+  expect((await ended()).stopped?.why).toBe('lease-lost')
+})
+
+// No file can be opened any more; a name can still be changed.
+const WITHOUT_DESCRIPTORS = `
+  const { askToStop } = await import(process.argv[1])
+  const { openSync } = await import('node:fs')
+  try { for (;;) openSync('/dev/null') } catch {}
+  askToStop(process.argv[2], 2)
+`
+
+test('a taker that can open no file stops its command by renaming what it holds it by, and one that is newer still counts', async () => {
+  const folder = freshFolder()
+  mkdirSync(folder)
+  await takeHold(folder, 2)
+  expect(isToStop(folder)).toBe(false)
+  const module = join(import.meta.dirname, '../../src/processes/attempt-folder.ts')
+  const program = [process.execPath, '--input-type=module', '-e', WITHOUT_DESCRIPTORS, module, folder]
+  execFileSync('/bin/sh', ['-c', 'ulimit -n 100; exec "$@"', 'sh', ...program], { stdio: 'inherit' })
+  expect(readdirSync(folder)).toEqual(['stop-2'])
+  expect(isToStop(folder)).toBe(true)
+  await takeHold(folder, 3)
+  expect(isToStop(folder)).toBe(false)
+})
+
+test('whoever cannot write down that it holds a command adopts it all the same', async () => {
+  await expect(takeHold(join(freshFolder(), 'there is no such folder'), 2)).resolves.toBeUndefined()
 })

@@ -3,8 +3,10 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
 import { systemClock } from '../../src/base/clock.ts'
-import { systemRandomness as random } from '../../src/base/ids.ts'
+import { newRunId, systemRandomness as random } from '../../src/base/ids.ts'
 import { recordStarting } from '../../src/runs/attempt.ts'
+import { callOne, claimCalls, openCalls } from '../../src/runs/call.ts'
+import { heldAttempts } from '../../src/runs/recover.ts'
 import { isTerminal } from '../../src/runs/run.ts'
 import type { Store } from '../../src/store/store.ts'
 import { registerThisProcess } from '../../src/workers/register.ts'
@@ -47,6 +49,48 @@ describe.each(engines)('a defect while a run is carried out, on $name', (engine)
     expect(await reread(store, id)).toMatchObject({ state: 'succeeded' })
     expect(place.effects()).toEqual(['once'])
     await worker.drain(0)
+    await assertInvariants(store)
+  })
+})
+
+describe.each(engines)('a worker that stops while it is claiming calls, on $name', (engine) => {
+  test('gives back what the answer brings when its grace is over: nobody would renew it', async () => {
+    const store = await (await engine.database()).open()
+    const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const apply: Store['apply'] = async (change, ...args) => {
+      const answer = await store.apply(change, ...args)
+      const calls = (change as unknown) === claimCalls ? (answer as readonly unknown[]) : []
+      if (calls.length === 0) return answer
+      asked.resolve()
+      await answered.promise
+      return answer
+    }
+    let carriedOut = 0
+    const body = () => Promise.resolve((carriedOut += 1))
+    const worker = await registerThisProcess({
+      store: { ...storeMethods(store), apply },
+      clock: systemClock,
+      random,
+      home: join(temporaryFolder(), 'home'),
+      kind: 'daemon',
+      leaseMs: LEASE_MS,
+      limits: {},
+      concurrency: 1,
+      graceMs: 1_000,
+      warn: () => {},
+      agents: new Map([['adder', { name: 'adder', body }]]),
+    })
+    await store.apply(openCalls, 'adder')
+    await store.apply(callOne, { id: newRunId(random), agent: 'adder', input: '1' })
+    await worker.start()
+    await asked.promise
+    expect(await worker.drain(0)).toEqual({ handedOver: 0 })
+    answered.resolve()
+    const given = await until('it is given back', async () => {
+      const [held] = await store.read(heldAttempts)
+      return held === undefined || held.releasedAt === null ? undefined : held
+    })
+    expect([given.workerId, carriedOut]).toEqual([worker.id, 0])
     await assertInvariants(store)
   })
 })

@@ -464,6 +464,12 @@ describe.each(engines)('on $name', (engine) => {
     clock.step(CUT_MS)
     await forget(store, CUT_MS)
     expect(await workersOf(store)).toEqual(['wrk_alive', 'wrk_elsewhere'])
+    // Nobody can look at it; but no process is up for so long.
+    for (const step of [LIMITS.workerUnseenMs, CUT_MS]) {
+      clock.step(step)
+      await forget(store, CUT_MS)
+    }
+    expect(await workersOf(store)).toEqual(['wrk_alive'])
     await assertInvariants(store)
   })
 })

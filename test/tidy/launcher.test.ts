@@ -25,6 +25,7 @@ test('the launcher can be read by a Node that is too old to run Holdfast', () =>
   expect(text).toContain('import(')
   expect(youngSyntax(text)).toEqual([])
   expect(youngSyntax(readSource('bin/compiled-code.cjs').text)).toEqual([])
+  expect(youngSyntax(readSource('bin/whole-output.cjs').text)).toEqual([])
 })
 
 test('planted young syntax is found', () => {

@@ -31,10 +31,10 @@ test.each([
   ['echo out; exit 125', { kind: 'failed', error: 'exited with status 125: out' }],
   ['exit 126', { kind: 'failed', error: 'exited with status 126' }],
   ['exit 127', { kind: 'failed', error: 'exited with status 127' }],
-  ['exit 128', { kind: 'in-doubt', error: 'exited with status 128' }],
-  ['exit 255', { kind: 'in-doubt', error: 'exited with status 255' }],
-  ['kill -SEGV $$', { kind: 'in-doubt', error: 'killed by SIGSEGV' }],
-  ['echo half; kill -KILL $$', { kind: 'in-doubt', error: 'killed by SIGKILL; it had printed:\nhalf' }],
+  ['exit 128', { kind: 'in-doubt', error: 'exited with status 128', over: true }],
+  ['exit 255', { kind: 'in-doubt', error: 'exited with status 255', over: true }],
+  ['kill -SEGV $$', { kind: 'in-doubt', error: 'killed by SIGSEGV', over: true }],
+  ['echo half; kill -KILL $$', { kind: 'in-doubt', error: 'killed by SIGKILL; it had printed:\nhalf', over: true }],
 ])('"%s" is told as the contract says', async (text, outcome) => {
   expect(await toolOf({ command: script(text) }).perform({}, newContext())).toEqual(outcome)
 })
@@ -59,7 +59,7 @@ test('a timeout is called by its name, and all processes of the pipe are dead [R
   const context = newContext()
   const tool = toolOf({ command: script('echo before; sleep 30 | cat'), timeoutMs: 1_000 })
   const outcome = await within(5_000, tool.perform({}, context), 'no end')
-  expect(outcome).toEqual({ kind: 'in-doubt', error: 'timed out after 1s; it had printed:\nbefore' })
+  expect(outcome).toEqual({ kind: 'in-doubt', error: 'timed out after 1s; it had printed:\nbefore', over: true })
   expect(processesWith(context.mark)).toEqual([])
 })
 
@@ -77,7 +77,7 @@ test('a cancel ends the whole pipeline and is called a cancel [R1] [R3]', async 
   await running(proof)
   await until(() => processesWith(context.mark).length > 1, 5_000, 'the pipeline runs')
   context.abort()
-  expect(await within(5_000, performed, 'no end')).toEqual({ kind: 'in-doubt', error: 'cancelled' })
+  expect(await within(5_000, performed, 'no end')).toEqual({ kind: 'in-doubt', error: 'cancelled', over: true })
   expect(processesWith(context.mark)).toEqual([])
 })
 
@@ -150,8 +150,13 @@ test('the stop command ends what runs elsewhere, with the same input and key, af
   const performed = tool.perform({ host: 'far' }, context)
   await running(proof)
   context.abort()
-  expect(await performed).toEqual({ kind: 'in-doubt', error: 'cancelled' })
+  expect(await performed).toEqual({ kind: 'in-doubt', error: 'cancelled', over: true })
   expect(readFileSync(stopped, 'utf8')).toBe(`{"host":"far"} ${context.key}\n`)
+})
+
+test('what has a stop command, and broke off by itself, may go on elsewhere: it is not called over [R4]', async () => {
+  const tool = toolOf({ command: script('exit 255'), stop: script('exit 0') })
+  expect(await tool.perform({}, newContext())).toEqual({ kind: 'in-doubt', error: 'exited with status 255' })
 })
 
 test('the stop command is run on a timeout, but not for what ended by itself [R4]', async () => {
@@ -172,6 +177,8 @@ test('a stop command that fails or hangs is said to, and does not keep the cance
   ])
   expect(errorOf(first)).toBe('timed out after 200ms\nits stop command failed: exited with status 3')
   expect(errorOf(second)).toBe('timed out after 200ms\nits stop command failed: timed out after 10s')
+  // Then it may go on there: nobody says that it is over.
+  expect([first, second]).toMatchObject([{ over: false }, { over: false }])
   expect(performance.now() - began).toBeLessThan(40_000)
 })
 

@@ -132,7 +132,7 @@ test('what is recovered can be cancelled, down to the dead process, and its stop
   await kill(worker)
   const recovered = toolOf(definition).recover?.(context)
   context.abort()
-  expect(await recovered).toEqual({ kind: 'in-doubt', error: 'cancelled' })
+  expect(await recovered).toEqual({ kind: 'in-doubt', error: 'cancelled', over: true })
   expect(processesWith(context.mark)).toEqual([])
   expect(readFileSync(stopped, 'utf8')).toBe('{"host":"far"}')
 })

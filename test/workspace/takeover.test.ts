@@ -1,10 +1,17 @@
-import { rmSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 import { describe, expect, test } from 'vitest'
 
+import type { RunId } from '../../src/base/ids.ts'
+import { readOwner } from '../../src/processes/attempt-folder.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
+import { handOverRun } from '../../src/runs/recover.ts'
+import { refOf } from '../../src/workers/execute.ts'
+import { checkPlace } from '../../src/workers/workspace/ports.ts'
+import type { WorkspacePoint } from '../../src/workers/workspace/ports.ts'
 import { findWorkspace } from '../../src/workspace/workspace.ts'
+import type { Workspace } from '../../src/workspace/workspace.ts'
 import { builtFixture } from '../support/built-fixture.ts'
 import { AgentInstallation } from '../support/agents.ts'
 import { startProcess, supervisorsOf, until } from '../support/holdfast.ts'
@@ -16,14 +23,22 @@ const DOOMED = builtFixture(new URL('../crash/doomed-workspace.ts', import.meta.
 const start = (stage: WorkStage, point: string) =>
   startProcess(process.execPath, [DOOMED, stage.database.url, stage.home, point], stage.world.env)
 
+/** A worker begins the check and dies; the supervisor may need longer to begin than the next worker to come. */
+async function leaveChecking(stage: WorkStage, id: RunId): Promise<Workspace> {
+  await start(stage, 'workspace/check-started').ended
+  const workspace = await stage.workspace(id)
+  const { command } = checkPlace(workspace, workspace.checkMark!)
+  await until('its supervisor has it', async () => readOwner(command))
+  return workspace
+}
+
 describe('a worker that dies while the check of a run is under way', () => {
   const check = { command: 'sleep 1; test -f new.txt && echo "checked by $$"' }
 
   test('leaves it to its supervisor: the next one reads its end, and it was run once', async () => {
     const stage = await WorkStage.begin()
     const id = await stage.submit('echo new > new.txt', { check })
-    await start(stage, 'workspace/check-started').ended
-    const { checkMark } = await stage.workspace(id)
+    const { checkMark } = await leaveChecking(stage, id)
     expect((await start(stage, '-').ended).stdout).toContain('survived')
     const { run, workspace } = await stage.over(id)
     expect([run.state, workspace.state, workspace.checkMark]).toEqual(['succeeded', 'landed', checkMark])
@@ -61,6 +76,89 @@ test('a check whose worker died ends with a cancel: the run is cancelled when it
   expect(stage.seen()).toEqual(before)
   await stage.assertSound()
 })
+
+/** A worker that comes to a point and waits there, while another one takes its run. */
+async function latecomer(stage: WorkStage, at: WorkspacePoint) {
+  const seen: WorkspacePoint[] = []
+  const gate = Promise.withResolvers<void>()
+  const worker = await stage.worker((name) => {
+    seen.push(name)
+    return name === at ? gate.promise : undefined
+  })
+  const reached = () => until(`it is at ${at}`, async () => seen.includes(at) || undefined)
+  const goOn = async () => {
+    gate.resolve()
+    await until('it is through', async () => worker.heldCount === 0 || undefined)
+    return seen
+  }
+  return { worker, reached, goOn }
+}
+
+describe('a worker that comes back late, after another has taken its run', () => {
+  test('ends no check that was adopted, although it would begin another [runs/fenced]', async () => {
+    const stage = await WorkStage.begin()
+    const go = `${stage.home}-go`
+    const check = { command: `until test -f ${go}; do sleep 0.05; done` }
+    const id = await stage.submit('echo new > new.txt', { check })
+    const { checkMark, folder } = await leaveChecking(stage, id)
+    const late = await latecomer(stage, 'workspace/locked')
+    const [claim] = await late.worker.recover(id)
+    await late.reached()
+    await stage.store.apply(handOverRun, refOf(claim!))
+    const [taken] = await (await stage.worker()).recover(id)
+    const holder = join(checkPlace({ folder }, checkMark!).command, `holder-${taken!.run.fence}`)
+    await until('the check is adopted', async () => existsSync(holder) || undefined)
+    stage.world.user(['commit', '--allow-empty', '-m', 'meanwhile'])
+    await late.goOn()
+    expect(supervisorsOf(stage.home)).toHaveLength(1)
+    expect(await stage.workspace(id)).toMatchObject({ state: 'prepared', checkMark })
+    writeFileSync(go, '')
+    const { run, workspace } = await stage.over(id)
+    expect([run.state, workspace.state]).toEqual(['succeeded', 'landed'])
+    await stage.assertSound()
+  })
+
+  test('starts no check of a run that is over', async () => {
+    const stage = await WorkStage.begin()
+    const id = await stage.submit('echo new > new.txt', { check: { command: 'test -f new.txt' } })
+    await start(stage, 'workspace/prepared').ended
+    const late = await latecomer(stage, 'workspace/checking')
+    const [claim] = await late.worker.recover(id)
+    await late.reached()
+    await stage.store.apply(handOverRun, refOf(claim!))
+    await (await stage.worker()).recover(id)
+    expect((await stage.over(id)).workspace.state).toBe('landed')
+    expect(await late.goOn()).not.toContain('workspace/check-started')
+    await stage.assertSound()
+  })
+})
+
+test('a check that was stopped although nobody cancelled its run says nothing: it is run again', async () => {
+  const stage = await WorkStage.begin()
+  const go = `${stage.home}-go`
+  const id = await stage.submit('echo new > new.txt', { check: { command: `test -f ${go} || exec sleep 600` } })
+  const worker = await stage.worker()
+  const performed = worker.perform(id)
+  const { checkMark, folder } = await until('its check is under way', async () => {
+    const found = await stage.store.read(findWorkspace, id)
+    return found?.checkMark == null || !existsSync(join(checkPlace(found, found.checkMark).command, 'command.json'))
+      ? undefined
+      : found
+  })
+  writeFileSync(go, '')
+  // As a machine that goes down tells everybody.
+  process.kill(supervisorPid(checkPlace({ folder }, checkMark!).command), 'SIGTERM')
+  await performed
+  const { run, workspace } = await stage.over(id)
+  expect([run.state, workspace.state]).toEqual(['succeeded', 'landed'])
+  expect(workspace.checkMark).not.toBe(checkMark)
+})
+
+const supervisorPid = (folder: string): number => {
+  const owner = readOwner(folder)
+  if (owner?.kind !== 'supervisor') throw new Error('nobody supervises it')
+  return owner.identity.pid
+}
 
 /** Writes a file, asks a person, and writes another one. */
 const asking = (root: string) => ({

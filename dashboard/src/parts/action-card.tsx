@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 
 import type { Action } from '../api/shapes.ts'
-import { brief, shortId, visible } from '../look/words.ts'
+import { brief, many, shortId, visible } from '../look/words.ts'
 import { useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
 import { Arguments } from './arguments.tsx'
@@ -34,7 +34,20 @@ export function ActionCard({ action, open = false }: { readonly action: Action; 
       <div class="border-line grid gap-3 border-t p-3">
         {action.state === 'waiting' && <Waits action={action} />}
         {action.state !== 'waiting' && <Bytes value={action.input} label="Input" />}
-        {action.result !== undefined && <Bytes value={action.result} label="Output" />}
+        {action.result !== undefined && (
+          <Bytes
+            value={action.result}
+            label={action.resultBytes === undefined ? 'Output' : 'The beginning of its output'}
+          />
+        )}
+        {action.resultBytes !== undefined && (
+          <p>
+            The whole, {many(action.resultBytes, 'byte')}, is with{' '}
+            <a class="link" href={`/runs/${action.runId}`}>
+              its run
+            </a>
+          </p>
+        )}
         {action.error !== undefined && <Bytes value={action.error} label="What was seen" />}
         <Facts action={action} />
         {action.state === 'in_doubt' && (

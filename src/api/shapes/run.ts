@@ -91,6 +91,8 @@ export const action = z.object({
   replacedBy: z.string().optional(),
   again: z.string().optional(),
   result: anything.optional(),
+  /** Among many, as in a thread, a long result is text and its beginning alone: so many bytes is the whole, which `actions.show` has. */
+  resultBytes: z.number().optional(),
   error: z.string().optional(),
   startedAt: instant.optional(),
   settledAt: instant.optional(),

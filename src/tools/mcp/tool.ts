@@ -112,7 +112,10 @@ async function callOn(
   if (called.kind === 'answered') machine.servers.succeeded(machine.accepted.server)
   if (called.kind !== 'error' || !wasLost(called.error) || outcome.kind === 'done') return outcome
   const { why } = await connection.ended
-  return { ...outcome, error: `the server ended while it was under way: ${why.replaceAll('\0', '')}` }
+  const error = `the server ended while it was under way: ${why.replaceAll('\0', '')}`
+  // Its processes are dead, where it has any; what an address goes on with nobody here can see.
+  const isOver = outcome.kind === 'in-doubt' && machine.servers.definition(machine.accepted.server).kind === 'stdio'
+  return { ...outcome, error, ...(isOver ? { over: true } : {}) }
 }
 
 const wasLost = (error: unknown) => (error as { code?: unknown } | null)?.code === 'CONNECTION_CLOSED'

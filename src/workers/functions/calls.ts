@@ -20,6 +20,7 @@ import { finishCall, parkCall } from '../../runs/finish-call.ts'
 import type { Wait } from '../../runs/finish-call.ts'
 import { keepLateResult } from '../../runs/finish.ts'
 import type { Outcome } from '../../runs/finish.ts'
+import { handOverRun } from '../../runs/recover.ts'
 import { isTerminal } from '../../runs/run.ts'
 import { stepsOf } from '../../runs/step.ts'
 import type { Store } from '../../store/store.ts'
@@ -97,6 +98,7 @@ export class Calls {
   /** The last claim was answered with as many as it had asked for. */
   #isBehind = false
   #takes = false
+  #isClosed = false
   readonly #idle: (() => void)[] = []
 
   constructor(options: CallsOptions) {
@@ -127,9 +129,15 @@ export class Calls {
     this.look()
   }
 
-  /** Takes nothing more. */
+  /** Takes nothing more; what is being claimed is still carried out. */
   stop(): void {
     this.#takes = false
+  }
+
+  /** From here on nobody renews a claim: what is answered now is given back. */
+  close(): void {
+    this.stop()
+    this.#isClosed = true
   }
 
   /** Resolves when nothing is held any more. */
@@ -182,7 +190,7 @@ export class Calls {
     this.#atWork -= 1
     this.#reserved -= 1
     if (call === undefined) this.#next()
-    else this.carryOut(call)
+    else this.take(call)
     this.#tellIdle()
   }
 
@@ -222,7 +230,7 @@ export class Calls {
     this.#isBehind = false
     try {
       const calls = await store.apply(claimCalls, { workerId, leaseMs, agents: this.#names, attempts, limits })
-      for (const call of calls) this.carryOut(call)
+      for (const call of calls) this.take(call)
       if (calls.length === places) this.#isBehind = this.#mayBeMore = true
     } catch (error) {
       this.#options.executor.warn(describeError(error))
@@ -233,7 +241,13 @@ export class Calls {
     this.#tellIdle()
   }
 
-  carryOut(call: ClaimedCall): void {
+  take(call: ClaimedCall): void {
+    if (!this.#isClosed) return this.#carryOut(call)
+    const { store, executor } = this.#options
+    store.apply(handOverRun, refOfCall(call)).catch((error: unknown) => executor.warn(describeError(error)))
+  }
+
+  #carryOut(call: ClaimedCall): void {
     const held: Held = { call, stop: new AbortController() }
     this.#held.set(call.attemptId, held)
     this.#atWork += 1

@@ -150,7 +150,7 @@ class Asking {
     const reply = { step: this.#step, result: kept.text, asked, shown, said: { text, toolCalls }, usage }
     const recorded = await untilStored(executor, () => executor.store.apply(recordReply, ref, reply))
     const { kind } = recorded
-    if (recorded.kind === 'recorded') entries.set(this.#step, recorded.entrySeq)
+    if (recorded.kind === 'recorded' && recorded.entrySeq !== undefined) entries.set(this.#step, recorded.entrySeq)
     if (kind !== 'changed' || !this.#question.isBegun()) return kind
     throw new HoldfastError('inbox/taken', 'a message that the model was shown was taken by somebody else meanwhile', {
       remedy: 'call the function again',

@@ -4,10 +4,10 @@ import type { Randomness } from '../../base/ids.ts'
 import { LIMITS } from '../../base/limits.ts'
 import { lastEventSeq } from '../../events/event.ts'
 import { forgetEvents, looseAfter, looseEvents } from '../../events/retention.ts'
-import { judgeProcess, thisPlace } from '../../processes/identity.ts'
+import { judgeProcess } from '../../processes/identity.ts'
 import { BEGINNING, forgetRuns, oldRuns, readRecorded } from '../../runs/retention.ts'
 import type { Cut, OldRun, Place } from '../../runs/retention.ts'
-import { forgetWorkers, stopWorker, workersSince } from '../../runs/worker.ts'
+import { forgetWorkers, silentWorkers, stopWorker } from '../../runs/worker.ts'
 import { forgetOccurrences } from '../../schedule/retention.ts'
 import type { Store } from '../../store/store.ts'
 import { forgetMessages, forgetThreads, oldThreads } from '../../threads/retention.ts'
@@ -57,11 +57,21 @@ export async function forgetHistory(options: ForgetOptions): Promise<Forgotten> 
   return counts
 }
 
-/** One that was killed never said that it stopped: whoever is on its machine sees that it is gone. */
+/** One that was killed never said that it stopped: whoever is on its machine sees that it is gone, and after a long time it is gone anywhere. */
 async function passWorkers(options: ForgetOptions): Promise<void> {
   const { store, cut } = options
-  const silent = await store.read(workersSince, thisPlace().host, cut.runsMs, LIMITS.forgetTogether)
-  for (const { id, identity } of silent) if (judgeProcess(identity) === 'dead') await store.apply(stopWorker, id)
+  let after = { startedAt: 0, id: '' }
+  for (;;) {
+    const silent = await paced(options, () => store.read(silentWorkers, cut.runsMs, after, LIMITS.forgetLooked))
+    const last = silent?.at(-1)
+    if (silent === undefined) return
+    if (last === undefined) break
+    after = last
+    for (const { id, identity, isUnseen } of silent) {
+      const verdict = judgeProcess(identity)
+      if (verdict === 'dead' || (verdict === 'unreachable' && isUnseen === 1)) await store.apply(stopWorker, id)
+    }
+  }
   await untilNone(options, () => store.apply(forgetWorkers, LIMITS.forgetTogether, cut.runsMs))
 }
 

@@ -30,6 +30,12 @@ export interface Checked {
   readonly objects?: string
 }
 
+/** One try: its processes' mark, and whether what it is for is still this worker's. */
+interface Try {
+  readonly mark: string
+  readonly isMine: () => Promise<boolean>
+}
+
 export const NO_CHECK: CheckResult = { verdict: 'none', exitCode: null, output: '' }
 
 /** Whether the run left the check alone; otherwise it is not even started. */
@@ -54,25 +60,29 @@ export async function runCheck(
   repo: Repository,
   workspace: Workspace,
   checked: Checked,
-  mark: string,
+  attempt: Try,
   brake: Brake,
 ): Promise<CheckResult | undefined> {
   const { validator } = workspace
+  const { mark } = attempt
   if (validator === null) return NO_CHECK
   const git = { ...ports.git, signal: brake.signal }
   const refused = await tampered(git, repo, validator, checked)
   if (refused !== undefined) return refused
   const outcome =
     (await leftBehind(ports, checkPlace(workspace, mark).command, mark, brake)) ??
-    (await start(ports, repo, workspace, checked, mark, brake))
+    (await start(ports, repo, workspace, checked, attempt, brake))
   await ports.point?.('workspace/check-ended')
-  if (outcome.kind !== 'ended' || outcome.end.stopped?.why === 'lease-lost') return undefined
+  if (outcome.kind !== 'ended' || wasStopped(outcome.end)) return undefined
   const verdict = verdictOf(outcome.end, workspace)
   if (verdict.verdict !== 'passed') return verdict
   const touched = await changedIn(git, repo, placeOf(workspace, checked, mark))
   const others = touched.filter((path) => path !== validator.file)
   return others.length === 0 ? verdict : { ...verdict, verdict: 'not_validated', why: wrote(others) }
 }
+
+/** Only its time is its own. Who else stopped it says nothing of the work: a machine that goes down, or somebody who came back late. */
+const wasStopped = ({ stopped }: CommandEnd) => stopped !== undefined && stopped.why !== 'timeout'
 
 const placeOf = (workspace: Workspace, { objects }: Checked, mark: string) => ({
   ...checkPlace(workspace, mark),
@@ -101,7 +111,7 @@ async function start(
   repo: Repository,
   workspace: Workspace,
   checked: Checked,
-  mark: string,
+  { mark, isMine }: Try,
   brake: Brake,
 ): Promise<CommandOutcome> {
   const git = { ...ports.git, signal: brake.signal }
@@ -110,6 +120,8 @@ async function start(
   await putCaptured(git, repo, workspace, place.folder)
   await ensureFolder(place.command)
   await ports.point?.('workspace/checking')
+  // One that was paused has made a tree of a run that may be over. From here on it is removed under this one, which then cannot start.
+  if (!(await isMine())) throw new Error(`${workspace.runId} is another worker's by now`)
   const command = await startCommand(place.command, await specOf(ports, workspace, place, mark, brake), {
     codeCache: ports.codeCache,
   })
@@ -179,12 +191,15 @@ export async function forgetCheck({ git }: WorkspacePorts, workspace: Workspace)
   if (workspace.checkMark !== null) await removeCheck(git, workspace, workspace.checkMark)
 }
 
-/** Ends every check of this workspace, whoever began it: nobody waits for it any more, and its processes must be dead before that is said. */
-export async function endChecks(ports: WorkspacePorts, workspace: Workspace): Promise<void> {
-  for (const mark of await checksOf(workspace)) await endCheck(ports, workspace, mark)
+/**
+ * Ends these checks of a workspace, whoever began them, or all: nobody waits for them any more, and their processes must be dead before
+ * that is said. Nothing on disk asks whose they are: so whoever may still be overtaken ends only those of before a step that it took by its claim.
+ */
+export async function endChecks(ports: WorkspacePorts, workspace: Workspace, marks?: readonly string[]): Promise<void> {
+  for (const mark of marks ?? (await checksOf(workspace))) await endCheck(ports, workspace, mark)
 }
 
-export async function endCheck({ git, workerId }: WorkspacePorts, workspace: Workspace, mark: string): Promise<void> {
+async function endCheck({ git, workerId }: WorkspacePorts, workspace: Workspace, mark: string): Promise<void> {
   const { command } = checkPlace(workspace, mark)
   if (existsSync(command)) {
     const remains = await takeOver(command, workerId, { mark })

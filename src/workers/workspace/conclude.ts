@@ -21,9 +21,9 @@ import { findWorkspace } from '../../workspace/workspace.ts'
 import type { CheckResult, Workspace } from '../../workspace/workspace.ts'
 import { refOf, untilStored } from '../execute.ts'
 import type { Executor } from '../execute.ts'
-import { endCheck, endChecks, forgetCheck, hasBegun, runCheck } from './check.ts'
+import { endChecks, forgetCheck, hasBegun, runCheck } from './check.ts'
 import { holdsRun, nameWork } from './name.ts'
-import { Brake, apartOf, messageOf, repositoryOf, treePlace, waitForChange } from './ports.ts'
+import { Brake, apartOf, checksOf, messageOf, repositoryOf, treePlace, waitForChange } from './ports.ts'
 import type { WorkspacePorts } from './ports.ts'
 
 /** Somebody else has the run, or it is being cancelled: nothing here may go on. */
@@ -199,7 +199,8 @@ async function candidateOf({ git, repo }: Concluding, workspace: Workspace): Pro
 
 /**
  * A try that somebody else began is gone on with, if it is about the same commit and its command has a folder: a worker that was paused
- * before that may still be writing the tree. Otherwise what is left of it is ended first.
+ * before that may still be writing the tree. Otherwise what is left of it is ended, once another has taken its place by our claim: before
+ * that, or of those that were begun after it, it could be that of whoever took over.
  */
 async function intendCheck(
   concluding: Concluding,
@@ -210,16 +211,19 @@ async function intendCheck(
   const { executor, ports, ref } = concluding
   const same = workspace.sha === found.sha && workspace.checkedOn === found.checkedOn
   if (mayGoOn && workspace.checkMark !== null && same && hasBegun(workspace)) return workspace
-  // That one alone: who comes back late would end the check of whoever took over.
-  if (workspace.checkMark !== null) await endCheck(ports, workspace, workspace.checkMark)
+  const before = await checksOf(workspace)
   const { checkedOn, sha, conflicts } = found
   const candidate = { checkedOn, sha, conflicts, mark: ports.random.hex(16) }
-  return went(await untilStored(executor, () => ports.store.apply(beginCheck, ref, candidate)))
+  const begun = went(await untilStored(executor, () => ports.store.apply(beginCheck, ref, candidate)))
+  await endChecks(ports, workspace, before)
+  return begun
 }
 
-async function verdictOn({ ports, repo, brake }: Concluding, workspace: Workspace): Promise<CheckResult | undefined> {
+async function verdictOn(concluding: Concluding, workspace: Workspace): Promise<CheckResult | undefined> {
+  const { executor, ports, ref, repo, brake } = concluding
   const { sha, base, work, checkMark } = workspace
-  const verdict = await runCheck(ports, repo, workspace, { commit: sha!, base, work: work! }, checkMark!, brake)
+  const attempt = { mark: checkMark!, isMine: () => untilStored(executor, () => holdsRun(ports, ref)) }
+  const verdict = await runCheck(ports, repo, workspace, { commit: sha!, base, work: work! }, attempt, brake)
   if (brake.signal.aborted) throw new Error(`stopped: ${brake.why}`)
   return verdict
 }

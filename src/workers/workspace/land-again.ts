@@ -4,6 +4,7 @@ import { readRef } from '../../git/refs.ts'
 import { decideAgain, readyWorkspace, takeLandingLate } from '../../workspace/settle.ts'
 import type { CheckResult } from '../../workspace/workspace.ts'
 import { runCheck } from './check.ts'
+import { settles } from './name.ts'
 import { Brake } from './ports.ts'
 import type { Settling } from './settle.ts'
 
@@ -37,8 +38,8 @@ async function verdictOn({ ports, repo, workspace }: Settling, commit: string): 
   const { sha, verdict, base, work } = workspace
   if (sha === commit && verdict !== null && workspace.conflicts.length === 0) return verdict
   for (let round = 1; round <= LIMITS.checkRounds; round += 1) {
-    const mark = ports.random.hex(16)
-    const found = await runCheck(ports, repo, workspace, { commit, base, work: work! }, mark, new Brake())
+    const attempt = { mark: ports.random.hex(16), isMine: () => settles(ports, workspace) }
+    const found = await runCheck(ports, repo, workspace, { commit, base, work: work! }, attempt, new Brake())
     if (found !== undefined) return found
   }
   throw new Error('its check was cut off again and again')

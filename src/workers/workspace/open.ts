@@ -14,9 +14,9 @@ import { findWorkspace } from '../../workspace/workspace.ts'
 import type { CapturedCheck, Workspace, WorkspaceRequest } from '../../workspace/workspace.ts'
 import { refOf, untilStored } from '../execute.ts'
 import type { Executor } from '../execute.ts'
-import { endCheck } from './check.ts'
+import { endChecks } from './check.ts'
 import { holdsRun, nameWork } from './name.ts'
-import { Brake, extrasOf, messageOf, repositoryOf, treePlace } from './ports.ts'
+import { Brake, checksOf, extrasOf, messageOf, repositoryOf, treePlace } from './ports.ts'
 import type { WorkspacePorts } from './ports.ts'
 import { sweepRepository } from './sweep.ts'
 
@@ -158,9 +158,10 @@ async function makeFirst(opener: Opener, workspace: Workspace): Promise<Progress
 /** Where the work went on before. If that is gone: from the last checkpoint, without which nobody can say what had been done. */
 async function takeUp(opener: Opener, known: Workspace): Promise<Progress> {
   const { ports, executor, claim } = opener
-  // Of what it was when it was taken for done.
-  if (known.checkMark !== null) await endCheck(ports, known, known.checkMark)
+  const before = await checksOf(known)
   const active = await untilStored(executor, () => ports.store.apply(resumeWorkspace, refOf(claim)))
+  // Of what it was when it was taken for done. Not before the claim was asked: they could be those of whoever took over.
+  if (active.kind !== 'superseded') await endChecks(ports, known, before)
   if (active.kind !== 'done') return active
   const { workspace } = active
   const place = treePlace(workspace, workspace.opening!)

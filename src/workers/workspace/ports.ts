@@ -115,9 +115,9 @@ export function checkPlace(workspace: Pick<Workspace, 'folder'>, mark: string) {
   }
 }
 
-/** The marks of the tries of which something is left. */
-export const checksOf = ({ folder }: Pick<Workspace, 'folder'>): Promise<string[]> =>
-  readdir(join(folder, 'checks')).catch(() => [])
+/** The marks of the tries of which something is left; one that is being removed is over, and has a name with a dot. */
+export const checksOf = async ({ folder }: Pick<Workspace, 'folder'>): Promise<string[]> =>
+  (await readdir(join(folder, 'checks')).catch(() => [])).filter((name) => !name.startsWith('.'))
 
 export const removeCheck = (git: Git, workspace: Pick<Workspace, 'folder'>, mark: string) =>
   removeFolder(git, tryFolder(workspace, mark))

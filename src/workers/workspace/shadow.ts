@@ -8,6 +8,7 @@ import type { Observation } from '../../workspace/settle.ts'
 import type { CheckResult } from '../../workspace/workspace.ts'
 import { NO_CHECK, runCheck } from './check.ts'
 import type { Checked } from './check.ts'
+import { settles } from './name.ts'
 import { Brake, messageOf } from './ports.ts'
 import type { Settling } from './settle.ts'
 
@@ -55,7 +56,8 @@ async function look(settling: Settling): Promise<Observation> {
 async function verdictOn({ ports, repo, workspace }: Settling, checked: Checked): Promise<CheckResult> {
   if (workspace.validator === null) return NO_CHECK
   for (let round = 1; round <= LIMITS.checkRounds; round += 1) {
-    const verdict = await runCheck(ports, repo, workspace, checked, ports.random.hex(16), new Brake())
+    const attempt = { mark: ports.random.hex(16), isMine: () => settles(ports, workspace) }
+    const verdict = await runCheck(ports, repo, workspace, checked, attempt, new Brake())
     if (verdict !== undefined) return verdict
   }
   throw new Error('its check was cut off again and again')
