@@ -7,7 +7,7 @@ import type { Randomness } from './base/ids.ts'
 import { LIMITS } from './base/limits.ts'
 import type { LoadedConfig } from './config/load.ts'
 import type { Tool } from './loop/ports.ts'
-import { rememberBoot } from './processes/boots.ts'
+import { lookForBootsIn } from './processes/boots.ts'
 import type { Crew, CrewOptions, OwnWorkerOptions } from './workers/crew.ts'
 import type { LiveEvent } from './workers/agents/execute-agent.ts'
 import { discreetly, openSecrets } from './workers/open-secrets.ts'
@@ -70,7 +70,7 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
   const env = options.environment ?? {}
   const secrets = openSecrets({ home, env, store: options.store, config })
   const warn = discreetly(options.warn ?? (() => {}))
-  await rememberBoot(homePaths(home).boots).catch((error: unknown) => warn(describeError(error)))
+  lookForBootsIn(homePaths(home).boots)
   const url = options.store ?? `sqlite:${homePaths(home).database}`
   const store = await openStore(url, { clock, random, codec: secrets })
   const watchers = new Set<(event: LiveEvent) => void>()

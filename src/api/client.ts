@@ -95,7 +95,12 @@ interface Refusal {
 
 async function problemOf(response: Response): Promise<HoldfastError> {
   const { error } = (await response.json().catch(() => ({}))) as { readonly error?: Partial<Refusal> }
-  const { code = 'daemon/strange-answer', message = `status ${response.status}`, remedy, retry } = error ?? {}
+  const { code, message = `status ${response.status}`, remedy, retry } = error ?? {}
+  if (code === undefined) {
+    return new HoldfastError('daemon/strange-answer', `what answers is not a Holdfast daemon (${message})`, {
+      remedy: 'check HOLDFAST_URL, and what is between here and the daemon',
+    })
+  }
   return new HoldfastError(code, message, {
     ...(remedy === undefined ? {} : { remedy }),
     ...(retry === undefined ? {} : { retry }),

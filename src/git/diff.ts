@@ -1,11 +1,10 @@
 import { LIMITS } from '../base/limits.ts'
 import { HoldfastError } from '../base/errors.ts'
 import type { Git, Sha } from './git.ts'
-import { listed, records, shownPath } from './paths.ts'
-import type { RawPath } from './paths.ts'
+import { listed, records, shownPath, type RawPath } from './paths.ts'
 import type { Repository } from './repository.ts'
 import { atDesk } from './room.ts'
-import { runGit, tryGit } from './run-git.ts'
+import { failureOf, runGit, tryGit } from './run-git.ts'
 import type { Changes } from './snapshot.ts'
 
 export interface Range {
@@ -26,8 +25,11 @@ export async function diff(
   maxBytes: number = LIMITS.diffBytes,
 ): Promise<{ readonly text: string; readonly cut: boolean }> {
   const asked = ['diff-tree', '-r', '-p', '-M', '--stat', '--summary', '--full-index', ...PLAIN, from, to]
-  const end = await tryGit(git, asked, { ...atDesk(repo, { objects }), maxBytes })
-  if (end.code !== 0 && end.cut !== 'output') {
+  const options = { ...atDesk(repo, { objects }), maxBytes }
+  const end = await tryGit(git, asked, options)
+  if (end.cut === 'output') return { text: end.stdout.toString(), cut: true }
+  if (end.cut !== undefined || end.code === null) throw await failureOf(asked, end, options)
+  if (end.code !== 0) {
     throw new HoldfastError(
       'git/failed',
       `the difference of ${from} and ${to} is not to be had: ${end.stderr.trim()}`,
@@ -36,7 +38,7 @@ export async function diff(
       },
     )
   }
-  return { text: end.stdout.toString(), cut: end.cut === 'output' }
+  return { text: end.stdout.toString(), cut: false }
 }
 
 export async function changedPaths(git: Git, repo: Repository, { from, to, objects }: Range): Promise<Changes> {

@@ -19,10 +19,14 @@ export async function initRepository(git: Git, folder: string, at: number): Prom
     await runGit(git, ['init', '-q', '--template=', `--initial-branch=${name}`, '--', folder], { cwd: folder })
   }
   const found = await findRepository(git, folder)
-  if (found === undefined) throw new HoldfastError('git/failed', `git made no repository of ${folder}`)
+  if (found === undefined) {
+    throw new HoldfastError('git/failed', `git made no repository of ${folder}`, {
+      remedy: 'make one yourself (git init, then a first commit), and leave out --init',
+    })
+  }
   const { gitDir, top } = found
-  const tip = await tryGit(git, ['rev-parse', '--verify', '-q', 'HEAD'], { gitDir })
-  if (tip.code !== 0) {
+  const tip = await runGit(git, ['rev-parse', '--verify', '-q', 'HEAD'], { gitDir }, [0, 1])
+  if (tip.text === '') {
     const own = await mkdtemp(join(tmpdir(), 'holdfast-'))
     try {
       const index = join(own, 'index')
@@ -34,7 +38,9 @@ export async function initRepository(git: Git, folder: string, at: number): Prom
       const commit = await writeCommit(git, found, { tree, parents: [], at, message: 'What was there' })
       // The index before the commit: a death in between leaves everything staged, and nothing committed.
       await runGit(git, ['read-tree', tree], { gitDir, workTree: top })
-      await runGit(git, ['update-ref', '-m', 'holdfast: init', 'HEAD', commit], { gitDir, at })
+      // Only if there is none: somebody may have made the first commit meanwhile.
+      const none = '0'.repeat(commit.length)
+      await runGit(git, ['update-ref', '-m', 'holdfast: init', 'HEAD', commit, none], { gitDir, at })
     } finally {
       await rm(own, { recursive: true, force: true })
     }

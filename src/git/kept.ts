@@ -6,7 +6,7 @@ import { treeOf, writeCommit } from './commit.ts'
 import type { Git, Sha } from './git.ts'
 import type { Repository } from './repository.ts'
 import { atDesk } from './room.ts'
-import { askGit, failureOf, runGit, tryGit } from './run-git.ts'
+import { askGit, failureOf, runGit, tryGit, type GitOptions } from './run-git.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { TreePlace } from './tree.ts'
 
@@ -49,6 +49,15 @@ export async function keptCommits(git: Git, repo: Repository, place: TreePlace, 
 
 const none = (why: string): Kept => ({ kind: 'none', why })
 
+/** Whether git took it. That the disk is full says nothing about what it was given. */
+async function isDone(git: Git, args: readonly string[], options: GitOptions): Promise<boolean> {
+  const end = await askGit(git, args, options)
+  if (end.code === 0) return true
+  const failure = await failureOf(args, end, options)
+  if (failure.code === 'files/full') throw failure
+  return false
+}
+
 /** As a pack, every object of it looked at: what an agent made may be anything. Says what is wrong with it. */
 async function bringOver(
   git: Git,
@@ -61,16 +70,13 @@ async function bringOver(
   await mkdir(folder)
   try {
     const desk = atDesk(repo, { objects: join(place.git, 'objects') })
-    const packed = await askGit(git, ['pack-objects', '--revs', '-q', join(folder, 'pack')], {
-      ...desk,
-      input: `${tip}\n^${base}\n`,
-    })
-    if (packed.code !== 0) return 'its repository is damaged'
+    const packing = { ...desk, input: `${tip}\n^${base}\n` }
+    if (!(await isDone(git, ['pack-objects', '--revs', '-q', join(folder, 'pack')], packing)))
+      return 'its repository is damaged'
     for (const name of (await readdir(folder)).filter((each) => each.endsWith('.pack'))) {
       const input = { file: join(folder, name) }
-      const end = await askGit(git, ['index-pack', '--stdin', '--strict'], { ...atDesk(repo), input })
-      if (/no space left/i.test(end.stderr)) await runGit(git, ['index-pack', '--stdin'], { ...atDesk(repo), input })
-      if (end.code !== 0) return 'git does not accept what is in its commits'
+      if (!(await isDone(git, ['index-pack', '--stdin', '--strict'], { ...atDesk(repo), input })))
+        return 'git does not accept what is in its commits'
     }
     return undefined
   } finally {

@@ -88,7 +88,7 @@ async function retreat(git: Git, repo: Repository, { top, gitDir }: Tree, landin
 async function followHead(git: Git, site: Site, changes: readonly Change[], landing: Landing): Promise<void> {
   const { repo, gitDir } = site
   const head = await askGit(git, ['rev-parse', '--verify', '-q', 'HEAD^{commit}'], { gitDir })
-  const tip = head.code === 0 ? head.stdout.toString().trim() : undefined
+  const tip = head.code === 0 ? head.text : undefined
   if (tip !== undefined && (await isIn(git, repo, landing.to, tip)))
     await finish(git, site, changes, { ...landing, tip })
   else await goBack(git, site, changes, { ...landing, tip })
@@ -269,7 +269,9 @@ async function isIn(git: Git, repo: Repository, commit: Sha, tip: Sha): Promise<
   if (commit === tip) return true
   const end = await askGit(git, ['merge-base', '--is-ancestor', commit, tip], { gitDir: repo.commonDir })
   if (end.code === 0 || end.code === 1) return end.code === 0
-  throw new HoldfastError('git/failed', `it cannot be told whether ${commit} is in ${tip}: ${end.stderr.trim()}`)
+  throw new HoldfastError('git/failed', `it cannot be told whether ${commit} is in ${tip}: ${end.stderr.trim()}`, {
+    remedy: 'check the repository with git fsck',
+  })
 }
 
 async function clean(git: Git, gitDir: string, stage: string): Promise<void> {

@@ -3,8 +3,9 @@ import { join } from 'node:path'
 
 import { sleep } from '../base/clock.ts'
 import type { Git, Sha } from './git.ts'
+import { setEntries, type Entry } from './index-entries.ts'
 import { copyIfThere } from './own-index.ts'
-import { asRecords, records, type RawPath } from './paths.ts'
+import { records, type RawPath } from './paths.ts'
 import type { Repository } from './repository.ts'
 import { atDesk } from './room.ts'
 import { askGit, runGit, type GitOptions } from './run-git.ts'
@@ -16,10 +17,6 @@ export interface Change {
   /** Null: it is not there on that side. */
   readonly old: Entry | null
   readonly new: Entry | null
-}
-export interface Entry {
-  readonly mode: string
-  readonly sha: Sha
 }
 
 export async function changesBetween(git: Git, repo: Repository, from: Sha, to: Sha): Promise<Change[]> {
@@ -46,7 +43,7 @@ export interface Site {
   readonly own: string
 }
 
-/** On whose side a path is now. `both`: it cannot be told apart, as an absent one that is absent on both. */
+/** On whose side a path is now; `from` where the two cannot be told apart. */
 export type Side = 'from' | 'to' | 'other'
 
 export interface View {
@@ -143,18 +140,4 @@ async function unlike(git: Git, desk: GitOptions): Promise<Set<RawPath>> {
   await askGit(git, ['update-index', '-q', '--refresh', '--ignore-submodules'], desk)
   const asked = ['diff-files', '-z', '--name-only', '--no-renames', '--ignore-submodules=all']
   return new Set(records((await runGit(git, asked, desk)).stdout))
-}
-
-export async function setEntries(
-  git: Git,
-  repo: Repository,
-  desk: GitOptions,
-  entries: readonly { readonly path: RawPath; readonly entry: Entry | null }[],
-): Promise<void> {
-  if (entries.length === 0) return
-  const zero = '0'.repeat(repo.format === 'sha1' ? 40 : 64)
-  // Removals first: a file may make room for a folder of its name.
-  const sorted = entries.toSorted((a, b) => Number(a.entry !== null) - Number(b.entry !== null))
-  const lines = sorted.map(({ path, entry: is }) => `${is?.mode ?? '0'} ${is?.sha ?? zero}\t${path}`)
-  await runGit(git, ['update-index', '-z', '--index-info'], { ...desk, input: asRecords(lines) })
 }

@@ -6,7 +6,7 @@ import { HoldfastError, invariant } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { Git, Sha } from './git.ts'
 import type { Repository } from './repository.ts'
-import { failureOf, runGit, tryGit } from './run-git.ts'
+import { askGit, failureOf, runGit, tryGit } from './run-git.ts'
 
 /** Everything of ours in a user's repository is below this. */
 export const OURS = 'refs/holdfast/'
@@ -98,7 +98,7 @@ export async function branchFrom(
   commit: Sha,
 ): Promise<'made' | 'same' | 'taken'> {
   const ref = `refs/heads/${name}`
-  const checked = await tryGit(git, ['check-ref-format', '--branch', name])
+  const checked = await askGit(git, ['check-ref-format', '--branch', name])
   if (checked.code !== 0 || name.startsWith('-')) {
     throw new HoldfastError('git/bad-branch', `git takes no branch with the name ${name}`, { remedy: 'choose another' })
   }

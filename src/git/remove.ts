@@ -56,7 +56,11 @@ async function removeNow(git: Git, folders: readonly string[]): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     const end = await run(git, ['rm', '-rf', '--', ...folders])
     if (end.code === 0) return
-    if (end.cut === 'cancelled') throw new HoldfastError('git/cancelled', 'removing a folder was cancelled')
+    if (end.cut === 'cancelled') {
+      throw new HoldfastError('git/cancelled', 'removing a folder was cancelled', {
+        remedy: 'what is left of it is removed at the next try',
+      })
+    }
     if (tries === MOST_TRIES) throw notRemoved(folders, end.stderr)
     // A folder that its owner may not write, as package caches make them, keeps what is in it.
     await run(git, ['chmod', '-R', 'u+rwX', '--', ...folders])

@@ -139,11 +139,10 @@ async function look(git: Git, folder: string): Promise<readonly string[] | undef
     const lines = end.stdout.toString().split('\n')
     // Where there is no working tree it ends after what says so.
     if (end.code === 0 || lines.length > ASKED.length) return lines
-    if (end.cut === undefined && end.code === null) throw await failureOf(asked, end, {})
     if (end.cut === 'absent')
       throw new HoldfastError('git/no-folder', `there is no folder ${folder}`, { remedy: 'name one that is there' })
-    if (/not a git repository/.test(end.stderr)) return undefined
-    if (!/dubious ownership/.test(end.stderr)) break
+    if (end.code !== null && /not a git repository/.test(end.stderr)) return undefined
+    if (end.code === null || !/dubious ownership/.test(end.stderr)) throw await failureOf(asked, end, {})
   }
   throw new HoldfastError('git/not-trusted', `git does not use the repository of ${folder}: it is somebody else's`, {
     remedy: `git config --global --add safe.directory ${folder}`,

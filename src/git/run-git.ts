@@ -177,10 +177,11 @@ const FULL = /no space left on device|disk quota exceeded/i
 const FORBIDDEN = /permission denied|read-only file system|operation not permitted/i
 
 const full = (args: readonly string[], end: CapturedEnd) =>
-  new HoldfastError('files/full', `git ${args[0] ?? ''}: there is no space left on the disk: ${lastWords(end)}`, {
+  new HoldfastError('files/full', `${commandIn(args)}: there is no space left on the disk: ${lastWords(end)}`, {
     remedy: 'free some space, then try again',
   })
 
+const commandIn = (args: readonly string[]) => `git ${args.find((each) => !each.startsWith('-')) ?? ''}`
 const lastWords = ({ stderr }: CapturedEnd) => stderr.trim().split('\n').slice(-4).join('; ').slice(0, 600)
 
 /** Not every message of git says why something could not be written. */
@@ -200,13 +201,17 @@ const freeBytes = (place: string | undefined): Promise<number> =>
       )
 
 function trouble(args: readonly string[], end: CapturedEnd): HoldfastError {
-  const command = `git ${args.find((each) => !each.startsWith('-')) ?? ''}`
+  const command = commandIn(args)
   if (end.cut === 'absent') {
     return new HoldfastError('git/missing', `git could not be started (${end.stderr})`, {
       remedy: 'install git 2.39 or newer, and see that it is found by PATH',
     })
   }
-  if (end.cut === 'cancelled') return new HoldfastError('git/cancelled', `${command} was cancelled`)
+  if (end.cut === 'cancelled') {
+    return new HoldfastError('git/cancelled', `${command} was cancelled`, {
+      remedy: 'start it again if it is still wanted',
+    })
+  }
   if (end.cut === 'timeout') {
     return new HoldfastError('git/timeout', `${command} took too long and was ended`, {
       remedy: 'look whether the disk hangs; then try again',
@@ -226,7 +231,12 @@ function trouble(args: readonly string[], end: CapturedEnd): HoldfastError {
   }
   // Killed by somebody, as a machine without memory does: nothing is wrong with what it was about.
   if (end.code === null) {
-    return new HoldfastError('git/failed', `${command} was killed by a signal`, { retry: { afterMs: 1_000 } })
+    return new HoldfastError('git/failed', `${command} was killed by a signal`, {
+      remedy: 'look whether the machine has memory left; then try again',
+      retry: { afterMs: 1_000 },
+    })
   }
-  return new HoldfastError('git/failed', `${command} ended with ${end.code}: ${said}`)
+  return new HoldfastError('git/failed', `${command} ended with ${end.code}: ${said}`, {
+    remedy: 'mend what git complains of; if it is not clear what that is, check the repository with git fsck',
+  })
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 
 import { LIMITS } from '../base/limits.ts'
 import type { Git, Sha } from './git.ts'
+import { setEntries } from './index-entries.ts'
 import { onOwnIndex } from './own-index.ts'
 import { asRecords, isWithin, onDisk, rawPath, records, type RawPath } from './paths.ts'
 import type { Repository } from './repository.ts'
@@ -46,7 +47,8 @@ async function take(git: Git, repo: Repository, taking: Taking): Promise<Taken> 
   const seen = await lookThrough(git, desk, taking)
   await git.point?.('snapshot/looked')
   const { add, remove, leftOut } = await sortOut(taking, seen)
-  if (remove.length > 0) await removeFromIndex(git, repo, desk, remove)
+  const gone = remove.map((path) => ({ path, entry: null }))
+  await setEntries(git, repo, desk, gone)
   if (add.length > 0) {
     const verbatim = ['update-index', '--add', '--replace', '--remove', '-z', '--stdin']
     await runGit(git, verbatim, { ...desk, input: asRecords(add) })
@@ -163,11 +165,4 @@ async function whyNot(taking: Taking, path: RawPath): Promise<string | undefined
     () => undefined,
     () => 'a file that may not be read',
   )
-}
-
-/** By name, whatever is there on the disk: a parent folder may have become a link that leads anywhere. */
-async function removeFromIndex(git: Git, repo: Repository, desk: GitOptions, paths: readonly RawPath[]): Promise<void> {
-  const zero = '0'.repeat(repo.format === 'sha1' ? 40 : 64)
-  const lines = paths.map((path) => `0 ${zero}\t${path}`)
-  await runGit(git, ['update-index', '-z', '--index-info'], { ...desk, input: asRecords(lines) })
 }

@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { rememberBoot } from './boots.ts'
-import { judgeFrom, judgeProcess, knowBoots, killProcess, processIdentity, thisPlace } from './identity.ts'
+import { rememberBoot } from './remember-boot.ts'
+import { judgeFrom, judgeProcess, killProcess, processIdentity, thisPlace } from './identity.ts'
 
 const place = { host: 'here', boot: 'b1', pidNamespace: 'n1' }
 const identity = { ...place, pid: 7, startTime: 100 }
@@ -26,15 +26,12 @@ test.each([
 
 test('of two machines with the same name and no id neither takes the other for an earlier boot of itself', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-boots-'))
-  onTestFinished(() => {
-    knowBoots([])
-    rmSync(folder, { recursive: true })
-  })
+  onTestFinished(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'boots')
   const named = (boot: string) => ({ host: 'pod-no-machine-id', boot, pidNamespace: 'n1' })
   const judged = (boot: string) => judgeFrom(named('b2'), { ...named(boot), pid: 7, startTime: 100 }, living)
-  await rememberBoot(file, named('b1'))
   expect([judged('b1'), judged('elsewhere'), judged('b2')]).toEqual(['unreachable', 'unreachable', 'alive'])
+  await rememberBoot(file, named('b1'))
   // Started again: its home folder has seen the one before.
   await rememberBoot(file, named('b2'))
   expect([judged('b1'), judged('elsewhere'), judged('b2')]).toEqual(['dead', 'unreachable', 'alive'])

@@ -1,3 +1,4 @@
+import { isOwnBoot } from './boots.ts'
 import { execFileSync } from 'node:child_process'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
@@ -23,13 +24,6 @@ let here: Place | undefined
 /** Where a machine has no id of its own: what its name ends with instead of one. */
 const NO_MACHINE_ID = 'no-machine-id'
 
-let ownBoots: ReadonlySet<string> = new Set()
-
-/** Earlier boots of this very machine, by whoever has seen them from here. Asked for only where its name does not tell it from others. */
-export function knowBoots(boots: Iterable<string>): void {
-  ownBoots = new Set(boots)
-}
-
 /** By its name alone a machine is not known: another one may be called the same, as containers are. */
 export const isKnownByName = ({ host }: Place): boolean => host.endsWith(`-${NO_MACHINE_ID}`)
 
@@ -54,7 +48,7 @@ export function judgeFrom(
   found: { readonly startTime: number; readonly dead: boolean } | undefined,
 ): Verdict {
   if (identity.host !== place.host) return 'unreachable'
-  if (identity.boot !== place.boot) return isKnownByName(place) && !ownBoots.has(identity.boot) ? 'unreachable' : 'dead'
+  if (identity.boot !== place.boot) return isKnownByName(place) && !isOwnBoot(identity.boot) ? 'unreachable' : 'dead'
   if (identity.pidNamespace !== place.pidNamespace) return 'unreachable'
   return found !== undefined && !found.dead && found.startTime === identity.startTime ? 'alive' : 'dead'
 }

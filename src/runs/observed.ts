@@ -4,7 +4,7 @@ import { record } from '../events/event.ts'
 import { now, sql } from '../store/sql.ts'
 import { first } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
-import { DECISION, ITS_CLIENT, holdRun } from './park.ts'
+import { DECISION, ITS_CLIENT, holdRun, parkedJustNow } from './park.ts'
 import { findRun, runRow } from './run.ts'
 import type { ObservedRequest, Run } from './run.ts'
 
@@ -63,7 +63,7 @@ export function* parkObserved(runId: RunId): Transition<boolean> {
 export function* goOnObserved(runId: RunId): Transition<boolean> {
   const resumed = yield* first(
     runRow,
-    sql`update runs set state = 'running', parked_ms = parked_ms + (${now} - parked_at), parked_at = null, parked_for = null
+    sql`update runs set state = 'running', parked_ms = parked_ms + (${parkedJustNow}), parked_at = null, parked_for = null
       where id = ${runId} and kind = 'observed' and state = 'parked' returning *`,
   )
   if (resumed === undefined) return false

@@ -95,11 +95,14 @@ function* waitingFor(which: Sql): Transition<{ readonly id: RunId } | undefined>
   )
 }
 
+/** For how long it was parked just now. A clock that was set back meanwhile makes it nothing, and not a debt that its limits would have to pay. */
+export const parkedJustNow = sql`case when ${now} > parked_at then ${now} - parked_at else 0 end`
+
 /** What it waited for has come; a session's own turn is nobody's to claim. The time it was parked does not count towards its limits. */
 export function* resumeRun(runId: RunId): Transition<Run | undefined> {
   const resumed = yield* first(
     runRow,
-    sql`update runs set state = 'queued', parked_ms = parked_ms + (${now} - parked_at), parked_at = null, parked_for = null,
+    sql`update runs set state = 'queued', parked_ms = parked_ms + (${parkedJustNow}), parked_at = null, parked_for = null,
         resume_at = null
       where id = ${runId} and state = 'parked' and kind <> 'observed' returning *`,
   )

@@ -1,14 +1,17 @@
-import { HoldfastError } from '../base/errors.ts'
+import { HoldfastError, describeError } from '../base/errors.ts'
 import { newWorkerId } from '../base/ids.ts'
 import { judgeProcess, processIdentity } from '../processes/identity.ts'
+import { rememberBoot } from '../processes/remember-boot.ts'
 import { registerWorker } from '../runs/worker.ts'
 import type { NewWorker } from '../runs/worker.ts'
+import { homePaths } from './home.ts'
 import { Worker } from './worker.ts'
 import type { WorkerOptions } from './worker.ts'
 
 /** Registers this process as a worker. A second daemon of the same home folder is refused while the first lives. */
 export async function registerThisProcess(options: WorkerOptions): Promise<Worker> {
-  const { store, random, kind, home } = options
+  const { store, random, kind, home, warn } = options
+  await rememberBoot(homePaths(home).boots).catch((error: unknown) => warn(describeError(error)))
   const identity = processIdentity()
   if (identity === undefined)
     throw new HoldfastError('processes/no-identity', 'this process cannot be identified', {

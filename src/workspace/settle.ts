@@ -154,7 +154,7 @@ export function* refuseWish(runId: RunId, workerId: WorkerId, error: string): Tr
 /** Nobody can say what happened to it: it stays as it is until a person has looked. */
 export function* quarantineWorkspace(runId: RunId, workerId: WorkerId, reason: string) {
   const change = sql`came_from = state, state = 'quarantined', reason = ${reason}`
-  return yield* settle(runId, workerId, change, ['decided', 'discarding', 'ready'])
+  return yield* settle(runId, workerId, change, ['decided', 'discarding'])
 }
 
 export interface Observation extends Omit<Prepared, 'work'> {

@@ -21,7 +21,7 @@ export const WORKSPACE_MOVES = {
   decided: ['landed', 'ready', 'quarantined'],
   landed: [],
   /** It could not land by itself; a person says what becomes of it. */
-  ready: ['decided', 'kept', 'discarding', 'quarantined'],
+  ready: ['decided', 'kept', 'discarding'],
   discarding: ['discarded', 'quarantined'],
   discarded: ['kept'],
   /** What happened to it cannot be proven, so nobody touches it but a person. */

@@ -298,6 +298,15 @@ describe.each(engines)('runs on $name', (engine) => {
     await assertInvariants(store)
   })
 
+  test('a clock that is set back while a run is parked takes nothing of its time', async () => {
+    const { store, clock } = await open()
+    const { run, ref } = await running(store)
+    await store.apply(parkRun, ref, 'a person')
+    clock.advance(-3_600_000)
+    await store.apply(resumeRun, run.id)
+    expect(await reread(store, run.id)).toMatchObject({ state: 'queued', parkedMs: 0 })
+  })
+
   test('a run whose cancel was requested cannot be parked', async () => {
     const { store } = await open()
     const { run, ref } = await running(store)

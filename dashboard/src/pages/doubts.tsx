@@ -16,6 +16,7 @@ import { may } from '../state/session.ts'
 import { narrow } from '../state/theme.ts'
 import { isActive } from '../look/states.ts'
 
+/** Those that wait, and those that were settled here meanwhile, each where it stood. */
 function useMatters() {
   const { data, problem } = useResource('doubts.list', {}, ['action.settled', 'doubt.', 'run.finished'])
   const seen = useRef(new Map<string, Doubt>())
@@ -23,11 +24,11 @@ function useMatters() {
   for (const each of waiting ?? []) seen.current.set(each.id, each)
   const open = new Set(waiting?.map(({ id }) => id))
   const items = [...seen.current.values()].filter(({ id }) => open.has(id) || decided.value.has(id))
-  return { items, open, problem }
+  return { items, open, problem, loaded: waiting !== undefined }
 }
 
 export function Doubts({ id }: { readonly id?: string | undefined }) {
-  const { items, open, problem } = useMatters()
+  const { items, open, problem, loaded } = useMatters()
   const isOpen = (doubt: Doubt) => open.has(doubt.id) && !decided.value.has(doubt.id)
   const chosen = id ?? (narrow.value ? undefined : (items.find(isOpen) ?? items[0])?.id)
   const advance = () => {
@@ -50,9 +51,11 @@ export function Doubts({ id }: { readonly id?: string | undefined }) {
       row={(doubt) => <Row doubt={doubt} />}
       trouble={<Trouble problem={problem.value} />}
       empty={
-        <Empty title="Nothing is in doubt">
-          A write that was cut off in the middle, and of which nobody knows whether it happened, waits here.
-        </Empty>
+        loaded && (
+          <Empty title="Nothing is in doubt">
+            A write that was cut off in the middle, and of which nobody knows whether it happened, waits here.
+          </Empty>
+        )
       }
     >
       {chosen !== undefined && (

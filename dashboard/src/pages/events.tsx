@@ -19,12 +19,15 @@ const NOUNS: readonly (readonly [string, string])[] = [
 
 /** The log is asked for by whole types. */
 const TYPES: Readonly<Record<string, readonly string[]>> = {
-  run: 'run.queued run.started run.parked run.resumed run.cancel_requested run.taken_over run.finished run.late_result run.traced'.split(
+  run: 'run.queued run.started run.parked run.resumed run.cancel_requested run.taken_over run.handed_over run.requeued run.finished run.late_result run.traced'.split(
     ' ',
   ),
   action: ['action.proposed', 'action.started', 'action.settled', 'action.released'],
   approval: ['approval.requested', 'approval.decided', 'approval.expired', 'doubt.resolved', 'policy.rule_added'],
-  message: 'message.accepted message.consumed message.dead message.retried message.replaced message.purged'.split(' '),
+  message:
+    'message.accepted message.leased message.returned message.consumed message.dead message.retried message.replaced message.purged'.split(
+      ' ',
+    ),
   operator: ['operator.acted', 'token.created', 'token.revoked', 'policy.rule_added', 'policy.rule_removed'],
 }
 
@@ -83,13 +86,17 @@ const Row = ({ event }: { readonly event: Event }) => (
 
 function One({ seq }: { readonly seq: number }) {
   const { data, problem } = useResource('events.list', { before: seq + 1, limit: 1 })
-  const event = data.value?.items[0]
+  // The newest up to its number: another one, if it was forgotten.
+  const event = data.value?.items.find((each) => each.seq === seq)
   const up = ['/events', 'events'] as const
   if (event === undefined)
     return (
       <PageFrame title="Event" up={up}>
         <Trouble problem={problem.value} />
-        {problem.value === undefined && <Waiting rows={2} />}
+        {problem.value === undefined && data.value === undefined && <Waiting rows={2} />}
+        {data.value !== undefined && (
+          <Empty title="There is no such event">It was forgotten, or has not happened yet.</Empty>
+        )}
       </PageFrame>
     )
   return (

@@ -13,7 +13,7 @@ export function Quotas() {
         <Section title="Accounts whose provider said to wait">
           <Trouble problem={quotas.problem.value} />
           {quotas.data.value === undefined ? (
-            <Waiting rows={2} />
+            quotas.problem.value === undefined && <Waiting rows={2} />
           ) : quotas.data.value.items.length === 0 ? (
             <Fine>
               Every account may be called. A rate limit is shared by everybody on the account, across restarts.
@@ -40,7 +40,7 @@ export function Quotas() {
         <Section title="Agents whose credentials are refused">
           <Trouble problem={breakers.problem.value} />
           {breakers.data.value === undefined ? (
-            <Waiting rows={2} />
+            breakers.problem.value === undefined && <Waiting rows={2} />
           ) : breakers.data.value.items.length === 0 ? (
             <Fine>
               No agent is stopped. An agent whose key is refused again and again is stopped, and tried once in a while.

@@ -1,5 +1,3 @@
-import { useSignal } from '@preact/signals'
-
 import { call } from '../api/client.ts'
 import type { Statement, Step, WholeRun } from '../api/shapes.ts'
 import { isActive, shownState } from '../look/states.ts'
@@ -133,7 +131,6 @@ function Timeline({ run }: { readonly run: WholeRun }) {
 
 /** What the model was shown and said, with the calls that it made. */
 function Steps({ run }: { readonly run: WholeRun }) {
-  const open = useSignal(true)
   const steps = (run.steps ?? []) as readonly Step[]
   const actionsOf = Map.groupBy(run.actions ?? [], ({ step }) => step)
   const live = said.value.get(run.id)
@@ -142,7 +139,7 @@ function Steps({ run }: { readonly run: WholeRun }) {
   if (steps.length === 0 && live === undefined && own.length === 0) return null
   return (
     <Section title="Steps">
-      <ol class="grid gap-3" hidden={!open.value}>
+      <ol class="grid gap-3">
         {own.map((action) => (
           <li key={action.id} class="min-w-0">
             <ActionCard action={action} />

@@ -35,7 +35,8 @@ export function Composer({ to, placeholder, onSent, disabled = false }: Props) {
     try {
       const { threadId } = await call('messages.send', { ...to, text: said, key: key.current.value })
       key.current = { text: '', value: '' }
-      setText('')
+      // What was typed meanwhile is the beginning of the next one.
+      setText((typed) => (typed.startsWith(text) ? typed.slice(text.length) : typed))
       drafts.delete(place)
       setProblem('')
       refreshNow('threads.show')

@@ -6,7 +6,7 @@ import type { Binding } from '../state/keys.ts'
 
 const isOpen = signal(false)
 
-export const openHelp = (): void => {
+export const toggleHelp = (): void => {
   isOpen.value = !isOpen.value
 }
 

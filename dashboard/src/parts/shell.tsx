@@ -8,7 +8,7 @@ import { go, parts } from '../state/router.ts'
 import { setTheme, theme } from '../state/theme.ts'
 import type { Theme } from '../state/theme.ts'
 import { dismiss, toasts } from '../state/toast.ts'
-import { Help, openHelp } from './help.tsx'
+import { Help, toggleHelp } from './help.tsx'
 import { Icon } from './icon.tsx'
 import { Seen } from './small.tsx'
 import type { IconName } from './icon.tsx'
@@ -54,7 +54,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
   const counts = useCounts()
   useKeys('Go to', {
     ...Object.fromEntries(PLACES.map(({ to, name, key }) => [`g ${key}`, [name, () => go(to)] as const])),
-    '?': ['these keys', openHelp],
+    '?': ['these keys', toggleHelp],
   })
   const total = [...counts.values()].reduce((sum, each) => sum + each, 0)
   useEffect(() => {
@@ -99,7 +99,7 @@ function Side({ counts }: { readonly counts: ReadonlyMap<string, number> }) {
         <ThemeSwitch />
         <div class="flex items-center justify-between">
           <Connection />
-          <button type="button" class="text-quiet hover:text-ink text-sm" onClick={openHelp}>
+          <button type="button" class="text-quiet hover:text-ink text-sm" onClick={toggleHelp}>
             Keys <kbd class="key">?</kbd>
           </button>
         </div>

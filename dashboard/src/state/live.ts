@@ -9,7 +9,7 @@ export type Connection = 'connecting' | 'live' | 'reconnecting'
 export const connection = signal<Connection>('connecting')
 
 /** The last event that was heard. */
-const lastSeq = signal(0)
+let lastSeq = 0
 
 type Listener = (event: Event) => void
 const listeners = new Set<Listener>()
@@ -58,14 +58,14 @@ function hearText({ runId, reply, at, delta, ended }: TextPart): void {
 }
 
 function hear(event: Event): void {
-  lastSeq.value = event.seq
+  lastSeq = event.seq
   for (const listener of listeners) listener(event)
 }
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 async function beginning(): Promise<void> {
-  lastSeq.value = (await call('threads.list', { limit: 1 })).seq
+  lastSeq = (await call('threads.list', { limit: 1 })).seq
 }
 
 let stop: AbortController | undefined
@@ -85,7 +85,7 @@ export async function stayConnected(): Promise<void> {
       // Behind the number: what is read from here on has everything up to it, and the stream brings the rest.
       if (isVoid) for (const listener of voided) listener()
       isVoid = false
-      for await (const frame of follow(lastSeq.value, mine.signal)) {
+      for await (const frame of follow(lastSeq, mine.signal)) {
         if (frame.kind === 'event') hear(frame.data)
         else if (frame.kind === 'text') hearText(frame.data)
         else {

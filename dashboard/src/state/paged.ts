@@ -48,7 +48,8 @@ class Pages<T> implements Paged<T> {
   #next: unknown
   #loading = false
   #held = false
-  #waiting: readonly T[] | undefined
+  /** What is to be listed once nobody points, and how many were listed when that was known: what is behind them came later. */
+  #waiting: { readonly items: readonly T[]; readonly listed: number } | undefined
   #timer = 0
 
   constructor(name: EndpointName, ask: object, options: Options<T>, cursor: string) {
@@ -139,7 +140,7 @@ class Pages<T> implements Paged<T> {
       this.fresh.value = 0
       return
     }
-    this.#waiting = merged
+    this.#waiting = { items: merged, listed: known.length }
     this.fresh.value = added
     this.items.value = known.map((item) => byId.get(id(item)) ?? item)
   }
@@ -152,11 +153,11 @@ class Pages<T> implements Paged<T> {
   release(): void {
     if (this.#waiting === undefined) return
     const { id } = this.#options
-    const waiting = this.#waiting
-    const known = new Set(waiting.map(id))
-    const older = this.items.peek().slice(this.items.peek().findIndex((item) => id(item) === id(waiting.at(-1)!)) + 1)
+    const { items, listed } = this.#waiting
+    const known = new Set(items.map(id))
+    const older = this.items.peek().slice(listed)
     batch(() => {
-      this.items.value = [...waiting, ...older.filter((item) => !known.has(id(item)))]
+      this.items.value = [...items, ...older.filter((item) => !known.has(id(item)))]
       this.fresh.value = 0
     })
     this.#waiting = undefined

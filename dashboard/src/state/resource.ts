@@ -16,8 +16,8 @@ export interface Resource<T> {
 
 interface Kept extends Resource<unknown> {
   readonly name: string
-  readers: number
-  wakes: readonly string[]
+  /** Who looks at it: what each of them wants it to be read again after. */
+  readonly readers: Set<readonly string[]>
 }
 
 /** Pages that one may come back to; the one that was not looked at for longest goes. */
@@ -35,7 +35,7 @@ function open(name: EndpointName, ask: object): Kept {
   kept.set(key, found)
   for (const [old, { readers }] of kept) {
     if (kept.size <= KEPT) break
-    if (readers === 0 && old !== key) kept.delete(old)
+    if (readers.size === 0 && old !== key) kept.delete(old)
   }
   return found
 }
@@ -67,24 +67,25 @@ function make(name: EndpointName, ask: object): Kept {
     dirty = true
     if (!busy) void read()
   }
-  return { name, data, problem, refresh, readers: 0, wakes: [] }
+  return { name, data, problem, refresh, readers: new Set() }
 }
 
 onEvent(({ type, runId, threadId }) => {
-  for (const { readers, wakes, refresh } of kept.values()) {
-    if (readers > 0 && wakes.some((wake) => type.startsWith(wake) || wake === runId || wake === threadId)) refresh()
+  for (const { readers, refresh } of kept.values()) {
+    const wakes = [...readers].flat()
+    if (wakes.some((wake) => type.startsWith(wake) || wake === runId || wake === threadId)) refresh()
   }
 })
 
 // What could not be read while nobody answered is read now.
 onOpen((anew) => {
   for (const { readers, problem, refresh } of kept.values())
-    if (readers > 0 && (anew || problem.value !== undefined)) refresh()
+    if (readers.size > 0 && (anew || problem.value !== undefined)) refresh()
 })
 
 onVoid(() => {
   for (const [key, { readers, refresh, data }] of kept) {
-    if (readers === 0) kept.delete(key)
+    if (readers.size === 0) kept.delete(key)
     else {
       data.value = undefined
       refresh()
@@ -101,11 +102,11 @@ export function useResource<N extends EndpointName>(
   const found = open(name, ask)
   const key = wakes.join(' ')
   useEffect(() => {
-    found.readers += 1
-    found.wakes = key === '' ? [] : key.split(' ')
+    const own = key === '' ? [] : key.split(' ')
+    found.readers.add(own)
     found.refresh()
     return () => {
-      found.readers -= 1
+      found.readers.delete(own)
     }
   }, [found, key])
   return found as unknown as Resource<Answer<N>>
@@ -114,5 +115,5 @@ export function useResource<N extends EndpointName>(
 /** Reads again what is on the screen of these endpoints: for the one who just changed it. */
 export function refreshNow(...names: readonly EndpointName[]): void {
   for (const { name, readers, refresh } of kept.values())
-    if (readers > 0 && names.includes(name as EndpointName)) refresh()
+    if (readers.size > 0 && names.includes(name as EndpointName)) refresh()
 }

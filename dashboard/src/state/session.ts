@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 
-import { asProblem, call, isSignedOut, openSession } from '../api/client.ts'
+import { asProblem, call, openSession } from '../api/client.ts'
 import type { Answer } from '../api/client.ts'
 
 type Caller = Answer<'session.show'>
@@ -46,7 +46,7 @@ export async function begin(): Promise<void> {
       refusal.value = ''
       return
     } catch (error) {
-      if (isSignedOut(asProblem(error)) || asProblem(error).code.startsWith('auth/')) {
+      if (asProblem(error).code.startsWith('auth/')) {
         caller.value = null
         return
       }

@@ -1,6 +1,6 @@
 import { opened, sealed } from '../codec.ts'
 import type { TextCodec } from '../codec.ts'
-import { now } from '../sql.ts'
+import { held, now, skipLocked } from '../sql.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import type { Group } from '../joined.ts'
 import { GIVEN } from '../transition.ts'
@@ -180,7 +180,7 @@ function render({ strings, values }: Sql): string {
     return `${before}${place}${after}`
   })
   return text
-    .replace('/* skip locked */', 'for update skip locked')
-    .replace('/* held */', 'for no key update')
+    .replace(skipLocked.strings[0]!, 'for update skip locked')
+    .replace(held.strings[0]!, 'for no key update')
     .replace(' json_each(', ' json_array_elements_text(')
 }

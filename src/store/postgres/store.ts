@@ -117,7 +117,7 @@ class PostgresStore implements Store {
     return []
   }
 
-  copyTo(): Promise<void> {
+  async copyTo(): Promise<void> {
     throw new HoldfastError('usage/backup', 'a PostgreSQL store is copied by its own tools', {
       remedy: `pg_dump --format=custom --schema=${this.#settings.schema} --file=FILE URL makes a consistent copy while everything runs (docs/backups.md)`,
     })
