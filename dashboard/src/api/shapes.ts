@@ -2,11 +2,8 @@ import type { Answer } from '../../../src/api/routes.ts'
 
 /** The answers of the HTTP API, by the names that this page uses. Types only: no schema comes into the browser. */
 
-export type Page<T> = { readonly items: readonly T[]; readonly next?: string | undefined }
-
 export type Run = Answer<'runs.list'>['items'][number]
 export type RunState = Run['state']
-export type Usage = Run['usage']
 export type WholeRun = Answer<'runs.show'>
 export type Attempt = WholeRun['attempts'][number]
 export type Action = Answer<'actions.show'>
@@ -23,7 +20,6 @@ export type Bucket = Answer<'series'>['items'][number]
 export type Rule = Answer<'policy.list'>['items'][number]
 export type Token = Answer<'tokens.list'>['items'][number]
 export type Scope = Token['scopes'][number]
-export type HookStatus = Answer<'hooks.status'>['items'][number]
 
 /** A step has the fields of its kind. */
 export interface Step {
@@ -35,7 +31,7 @@ export interface Step {
   readonly messageId?: string
   /** Who asked, where that is no message. */
   readonly from?: string
-  readonly usage?: Usage | undefined
+  readonly usage?: Run['usage'] | undefined
 }
 
 /** A piece of a reply that is being said. */

@@ -1,17 +1,6 @@
 /** How a state looks: a colour, a shape, and the word. The shape and the word say it to whoever sees no colours. */
 
-export type Shape =
-  | 'dot'
-  | 'ring'
-  | 'check'
-  | 'cross'
-  | 'bar'
-  | 'question'
-  | 'hand'
-  | 'clock'
-  | 'moon'
-  | 'dash'
-  | 'repeat'
+export type Shape = 'dot' | 'ring' | 'check' | 'cross' | 'bar' | 'question' | 'hand' | 'clock' | 'dash' | 'repeat'
 
 export interface Look {
   readonly word: string

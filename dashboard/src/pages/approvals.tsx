@@ -211,6 +211,10 @@ const AskedFacts = ({ approval }: { readonly approval: Approval }) => (
   </dl>
 )
 
+/** What expired was decided by nobody. */
+const whoDecided = ({ by, via }: NonNullable<Approval['decided']>): string =>
+  by === null ? '' : `by ${by}${via === null ? '' : `, via ${via}`},`
+
 function Ended({ approval }: { readonly approval: Approval }) {
   const state = decided.value.get(approval.id) ?? (approval.state === 'pending' ? 'waiting' : approval.state)
   return (
@@ -218,7 +222,7 @@ function Ended({ approval }: { readonly approval: Approval }) {
       <State state={state} />
       {approval.decided !== undefined && (
         <span class="text-quiet">
-          by {approval.decided.by}, via {approval.decided.via}, <Ago at={approval.decided.at} />
+          {visible(whoDecided(approval.decided))} <Ago at={approval.decided.at} />
         </span>
       )}
       <span class="text-quiet ml-auto">

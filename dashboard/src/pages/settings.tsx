@@ -7,6 +7,7 @@ import { call } from '../api/client.ts'
 import { visible } from '../look/words.ts'
 import { useResource } from '../state/resource.ts'
 import { caller, may, signOut } from '../state/session.ts'
+import { attempt } from '../state/toast.ts'
 
 export function Settings() {
   return (
@@ -24,8 +25,7 @@ export function Settings() {
 function You() {
   const status = useResource('status', {}).data.value
   const leave = async () => {
-    await call('session.close', {}).catch(() => undefined)
-    signOut('You signed out.')
+    if (await attempt('You are still signed in', () => call('session.close', {}))) signOut('You signed out.')
   }
   const side = (
     <button type="button" class="button" onClick={() => void leave()}>

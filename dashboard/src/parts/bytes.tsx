@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 
 import { asText, many, pieces } from '../look/words.ts'
+import { attempt } from '../state/toast.ts'
 import { Seen } from './small.tsx'
 
 /** More than this is shown when asked for: a page of a million characters would hang. */
@@ -35,7 +36,8 @@ export function Bytes({ value, label }: { readonly value: unknown; readonly labe
 function Copy({ text }: { readonly text: string }) {
   const [copied, setCopied] = useState(false)
   const copy = async () => {
-    await navigator.clipboard.writeText(text)
+    // A browser has no clipboard for a page that came over plain HTTP from another machine.
+    if (!(await attempt('It was not copied', () => navigator.clipboard.writeText(text)))) return
     setCopied(true)
     setTimeout(() => setCopied(false), 1200)
   }

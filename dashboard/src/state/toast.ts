@@ -15,7 +15,7 @@ export function dismiss(id: number): void {
   toasts.value = toasts.value.filter((toast) => toast.id !== id)
 }
 
-/** Good news goes by itself; bad news stays until it was read. */
+/** Good news goes by itself; bad news stays until it was read, or newer ones need its place. */
 export function say(text: string, tone: Toast['tone'] = 'good'): void {
   const id = (count += 1)
   toasts.value = [...toasts.value.slice(-2), { id, tone, text }]

@@ -109,7 +109,8 @@ async function notNow(ports: WorkspacePorts, workspace: Workspace, error: unknow
   const { runId, decidedAt, state, wish } = workspace
   const forMs = clock.now() - (decidedAt ?? clock.now())
   const hopeless = error instanceof HoldfastError && error.retry === undefined && forMs > LIMITS.settleForMs
-  if (hopeless && wish === null && state !== 'observing') {
+  // What a person wished and was decided for it holds the repository: others wait for it.
+  if (hopeless && (wish === null || state === 'decided') && state !== 'observing') {
     return void (await store.apply(quarantineWorkspace, runId, workerId, describeError(error)))
   }
   const afterMs = Math.min(Math.max(LIMITS.settleAgainMs, forMs / 2), LIMITS.settleSeldomMs)
