@@ -13,10 +13,13 @@ interface Item {
   readonly digest: string
 }
 
-/** How old something is depends on when one asks. */
+/** How old something is, how far ahead, and what time it is now depends on when one asks. */
 const ageless = ({ code, stdout, stderr }: Ended) => ({
   code,
-  stdout: stdout.replaceAll(/\d+[smhd] ago/g, 'AGE'),
+  stdout: stdout
+    .replaceAll(/\d+[smhd] ago/g, 'AGE')
+    .replaceAll(/\bin \d+[smhd]\b/g, 'AHEAD')
+    .replaceAll(/▸ .* now$/gm, '▸ NOW'),
   stderr,
 })
 

@@ -43,7 +43,7 @@ test('a backup that is made while others write is a whole database, for its owne
 
 test('PostgreSQL has its own tool for that, and is left to it', async () => {
   const store = await (await engines[1]!.database()).open()
-  expect(() => store.copyTo('/nowhere')).toThrow('its own tools')
+  await expect(store.copyTo('/nowhere')).rejects.toThrow('its own tools')
 })
 
 test('a new database is for its owner only, whatever the folder is', async () => {
