@@ -88,5 +88,5 @@ export const EXPLAINED: Readonly<Record<string, string>> = {
   'simulation 153':
     'the wall clock was set back by ten minutes, and the world was judged before what waits for a time of that clock could go on; nothing was lost, and worlds wait for it now',
   'zombies 1':
-    'open: on PostgreSQL a worker that comes back after its lease stops the commands that it had, also one that another worker on the same machine has meanwhile taken over; the run ends as lost, says so, and nothing is done twice',
+    'a command that changed hands twice was looked for in the home folder of its second worker, not found there, and ended; the run was lost and said so, nothing was done twice. It is looked for where it was started, and a stop for a lost lease carries a fence; the seed is a test now',
 }
