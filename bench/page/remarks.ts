@@ -19,7 +19,7 @@ export const REMARKS: Readonly<Record<string, string>> = {
   'W1, PostgreSQL, a step, 1 caller':
     'Nobody shares the commit of a single caller: one round trip, with the lock that orders the events and the number of the batch in the same transaction.',
   'W2, PostgreSQL, submit to result, p50':
-    'Three commits, one after the other, each synced: the call with its claim, the intent of its step, the outcome with the end. The first takes two round trips, since the number of the run is needed before its step begins; the peer deletes one row.',
+    'Two commits, one after the other, each synced: the call with its claim and the intent of its step, and the outcome with the end. The first takes two round trips, since the number of the run is needed by its step; a run has rows in three tables, with their indexes, where the peer inserts one row and deletes it.',
   'W3, SQLite, enqueue, one a call': A_JOB,
   'W3, SQLite, enqueue, in bulk': A_JOB,
   'W3, SQLite, drain': A_DRAIN,

@@ -1,10 +1,11 @@
 // Holdfast, on SQLite (this file) or on PostgreSQL (holdfast-pg.mjs), by its public library alone. A workflow is a call of
 // a function, its steps are `run.step`: intent on disk, body, outcome on disk, an event for each, the claim checked by its
 // fence. Nothing is set for the benchmark but how many functions are at work at once and how many calls may wait.
-import { readFileSync } from 'node:fs'
-
-import { count, pool } from '../lib/pg.mjs'
-import { each } from '../lib/util.mjs'
+//
+// What a workload needs is loaded by that workload: W6 measures a program that loads only what it uses, and whoever reads one
+// message reads no files and knows no pools.
+const { readFileSync } = process.getBuiltinModule('fs')
+const lib = (name) => import(`../lib/${name}.mjs`)
 
 const TOGETHER = 256
 
@@ -43,7 +44,7 @@ export function make({ onPg }) {
   }
   const open = {
     async db() {
-      if (onPg) return pool(2)
+      if (onPg) return (await lib('pg')).pool(2)
       const { DatabaseSync } = await import('node:sqlite')
       return new DatabaseSync(`${home()}/holdfast.db`, { readOnly: true, timeout: 5000 })
     },
@@ -78,13 +79,13 @@ export function make({ onPg }) {
           runtime.callAll(
             Array.from({ length: n }, (_, i) => ({ function: 'job', input: { id: `j${from + i}`, at: 0 } })),
           ),
-        schedule: (items) =>
-          each(items.length, TOGETHER, (k) =>
+        schedule: async (items) =>
+          (await lib('util')).each(items.length, TOGETHER, (k) =>
             runtime.schedules.add({ name: items[k].id, at: new Date(items[k].at), function: 'job', input: items[k] }),
           ),
-        seedFar: (n) => {
+        seedFar: async (n) => {
           const day = Date.now() + 86_400_000
-          return each(n, TOGETHER, (i) =>
+          return (await lib('util')).each(n, TOGETHER, (i) =>
             runtime.schedules.add({
               name: `far${i}`,
               at: new Date(day + i * 100),
@@ -95,7 +96,7 @@ export function make({ onPg }) {
         },
         async unfinished() {
           db ??= await open.db()
-          return onPg ? count(db, unfinishedSql) : db.prepare(unfinishedSql).get().n
+          return onPg ? (await lib('pg')).count(db, unfinishedSql) : db.prepare(unfinishedSql).get().n
         },
         async close() {
           await runtime.close()

@@ -3,9 +3,9 @@ import { HoldfastError } from '../base/errors.ts'
 import { newRunId } from '../base/ids.ts'
 import type { RunId, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
-import { callAll, callHere, callOne, openCalls, waitingCalls } from '../runs/call.ts'
+import { callAll, callOne, openCalls, waitingCalls } from '../runs/call.ts'
 import { cancelRun } from '../runs/cancel.ts'
-import type { CallPlace, Called, ClaimedCall, NewCall as StoredCall } from '../runs/call.ts'
+import type { Called, NewCall as StoredCall } from '../runs/call.ts'
 import type { Outcome } from '../runs/finish.ts'
 import { endedRuns } from '../runs/run.ts'
 import type { RunEnd } from '../runs/run.ts'
@@ -61,21 +61,12 @@ export class CallDesk {
 
   async call(call: NewCall): Promise<Call> {
     const [stored] = await this.#prepared([call])
-    const place = this.#here?.reserve(call.function)
-    if (place === undefined) return this.#handle(await this.#runtime.store.apply(callOne, stored!))
-    return this.#callHere(stored!, place)
-  }
-
-  async #callHere(stored: StoredCall, place: CallPlace): Promise<Call> {
-    let claimed: ClaimedCall | undefined
-    try {
-      const called = await this.#runtime.store.apply(callHere, stored, place)
-      if (called.kind !== 'claimed') return this.#handle(called)
-      claimed = called.call
-      return this.#callOf(stored.id, true)
-    } finally {
-      this.#here?.fill(claimed)
-    }
+    const here = this.#here
+    const place = here?.reserve(call.function)
+    if (here === undefined || place === undefined)
+      return this.#handle(await this.#runtime.store.apply(callOne, stored!))
+    const called = await here.callHere(stored!, place)
+    return called.kind === 'claimed' ? this.#callOf(stored!.id, true) : this.#handle(called)
   }
 
   /** From now on what is called here can be carried out here at once. */

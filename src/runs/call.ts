@@ -7,9 +7,12 @@ import { literals, now, skipLocked, sql, unindexed } from '../store/sql.ts'
 import { GIVEN, all, change, changed, first, one, single, together } from '../store/transition.ts'
 import type { Joint, Query, Transition } from '../store/transition.ts'
 import { openThread } from '../threads/thread.ts'
+import type { AttemptRef } from './attempt.ts'
 import { fullAgents, isLimited, releaseSlots, takeSlots } from './capacity.ts'
 import type { CapacityLimits } from './capacity.ts'
 import type { AgentRequest } from './run.ts'
+import { handOverRun } from './recover.ts'
+import { beginStep, withdrawStep } from './step.ts'
 import type { StepsRef } from './step.ts'
 
 /**
@@ -101,17 +104,35 @@ export interface CallPlace {
 
 export type CalledHere = { readonly kind: 'claimed'; readonly call: ClaimedCall } | Exclude<Called, { kind: 'called' }>
 
-/** Stores a call and claims it in the same commit: whoever calls has a free place for it, and nothing waits before it. */
-export function* callHere(call: NewCall, { workerId, leaseMs, attemptId }: CallPlace): Transition<CalledHere> {
-  const { id, agent, input, priority = 0 } = call
-  const threadId = threadOf(call)
+/** Its run, which has no number before it is stored. */
+export function claimedHere(call: NewCall, { attemptId }: CallPlace): ClaimedCall {
+  const { id, agent, input } = call
   const request = JSON.parse(requestOf(call)) as AgentRequest
-  const claimed = { seq: 0, id, threadId, agent, request, input, fence: 1, attempt: 1, attemptId, workedMs: 0 }
-  const [stored] = yield* together([insertCallHere(call), insertCallAttempt(claimed, workerId, leaseMs)])
+  return { seq: 0, id, threadId: threadOf(call), agent, request, input, fence: 1, attempt: 1, attemptId, workedMs: 0 }
+}
+
+/**
+ * Stores a call and claims it in the same commit: whoever calls has a free place for it, and nothing waits before it. With it
+ * the intents of the steps that it begins with.
+ */
+export function* callHere(call: NewCall, place: CallPlace, steps: readonly string[] = []): Transition<CalledHere> {
+  const { id, agent, priority = 0 } = call
+  const { workerId, leaseMs } = place
+  const unstored = claimedHere(call, place)
+  const { threadId } = unstored
+  const [stored] = yield* together([insertCallHere(call), insertCallAttempt(unstored, workerId, leaseMs)])
   if (stored === undefined) return yield* knownCall(call)
+  const claimed = { ...unstored, seq: stored.seq }
+  for (const step of steps) yield* beginStep(refOfCall(claimed), step)
   yield* record({ type: 'run.queued', threadId, runId: id, data: { agent, priority } }, 'call.started')
   yield* record({ type: 'run.started', threadId, runId: id, data: { attempt: 1, fence: 1, workerId } }, 'call.started')
-  return { kind: 'claimed', call: { ...claimed, seq: stored.seq } }
+  return { kind: 'claimed', call: claimed }
+}
+
+/** It cannot be carried out here after all: none of the steps that it was to begin with has begun, and nobody is to ask whether. */
+export function* giveBackCall(ref: AttemptRef, steps: readonly string[]): Transition<boolean> {
+  for (const step of steps) yield* withdrawStep(ref, step)
+  return yield* handOverRun(ref)
 }
 
 function* knownCall(call: NewCall): Transition<Exclude<Called, { kind: 'called' }>> {

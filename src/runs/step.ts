@@ -182,7 +182,13 @@ const READS: Joint = {
 }
 
 /** The intent of a write. */
-const beginStep = ({ runSeq, fence }: StepsRef, name: string): Query<number> => change(BEGUN, [runSeq, fence, name])
+export const beginStep = ({ runSeq, fence }: StepsRef, name: string): Query<number> =>
+  change(BEGUN, [runSeq, fence, name])
+
+/** Its intent is taken back: whoever had it has not begun, and will not. */
+export const withdrawStep = ({ runId, fence }: AttemptRef, name: string): Query<number> =>
+  run(sql`delete from steps where name = ${name} and state = 'started' and tries = 1
+    and run_seq = (select seq from runs where id = ${runId} and fence = ${fence} and state = 'running')`)
 
 const BEGUN: Joint = {
   table: 'steps',

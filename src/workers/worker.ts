@@ -116,7 +116,7 @@ export class Worker {
   }
 
   /** Those of this program's functions. */
-  get calls(): Pick<Calls, 'reserve' | 'fill'> {
+  get calls(): Pick<Calls, 'reserve' | 'fill' | 'callHere'> {
     return this.#calls
   }
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import { newAttemptId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
 import type { RunId } from '../../src/base/ids.ts'
-import { callAll, callHere, callOne, claimCalls, openCalls, refOfCall } from '../../src/runs/call.ts'
+import { callAll, callHere, callOne, claimCalls, giveBackCall, openCalls, refOfCall } from '../../src/runs/call.ts'
 import type { ClaimedCall, NewCall } from '../../src/runs/call.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { openDoubts, resolveDoubt } from '../../src/actions/doubt.ts'
@@ -147,6 +147,26 @@ describe.each(engines)('calls of functions on $name', (engine) => {
     expect(answers.map(({ kind }) => kind).toSorted()).toEqual([...many(5, () => 'claimed'), 'existing'])
     expect(await store.read(heldAttempts)).toHaveLength(5)
     expect((await reread(store, calls[0]!.id)).state).toBe('running')
+    await assertInvariants(store)
+  })
+
+  test('the steps that it begins with are in that commit too; given back, they have not begun, and a fenced holder gives back nothing', async () => {
+    const store = await open()
+    await store.apply(openCalls, 'adder')
+    const workerId = await addWorker(store)
+    const place = () => ({ workerId, leaseMs: LEASE_MS, attemptId: newAttemptId(random) })
+    const answers = await Promise.all(many(5, () => store.apply(callHere, aCall(), place(), ['one', 'two'])))
+    const refs = answers.map((answer) => refOfCall((answer as Extract<typeof answer, { kind: 'claimed' }>).call))
+    for (const { runId } of refs)
+      expect(await states(store, runId)).toEqual(['one started by itself', 'two started by itself'])
+    await store.apply(advanceRun, refs[0]!, [done('one')])
+    await store.apply(giveBackCall, refs[0]!, ['one', 'two'])
+    expect(await states(store, refs[0]!.runId)).toEqual(['one done by itself'])
+    const [taken] = (await store.read(heldAttempts)).filter(({ runId }) => runId === refs[1]!.runId)
+    const taker = { workerId: await addWorker(store), leaseMs: LEASE_MS, attemptId: newAttemptId(random) }
+    expect(await store.apply(takeOverRun, taken!, 'owner-dead', taker)).toBeDefined()
+    expect(await store.apply(giveBackCall, refs[1]!, ['one', 'two'])).toBe(false)
+    expect(await states(store, refs[1]!.runId)).toHaveLength(2)
     await assertInvariants(store)
   })
 

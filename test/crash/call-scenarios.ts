@@ -1,6 +1,6 @@
 import { newAttemptId, newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
 import type { RunId, ThreadId } from '../../src/base/ids.ts'
-import { callAll, callHere, callOne, claimCalls, openCalls, refOfCall } from '../../src/runs/call.ts'
+import { callAll, callHere, callOne, claimCalls, giveBackCall, openCalls, refOfCall } from '../../src/runs/call.ts'
 import type { NewCall } from '../../src/runs/call.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { openDoubts, resolveDoubt } from '../../src/actions/doubt.ts'
@@ -173,6 +173,19 @@ export const CALL_SCENARIOS: readonly Scenario[] = [
     await opened(world)
     const workerId = await addWorker(world.store)
     return [aCall({ key: 'one' }), { workerId, leaseMs: LEASE_MS, attemptId: newAttemptId(random) }] as const
+  }),
+  scenario({ callHere }, 'with the steps that it begins with', async (world) => {
+    await opened(world)
+    const workerId = await addWorker(world.store)
+    return [aCall(), { workerId, leaseMs: LEASE_MS, attemptId: newAttemptId(random) }, ['add', 'multiply']] as const
+  }),
+  scenario({ giveBackCall }, 'with steps that have not begun', async (world) => {
+    await opened(world)
+    const workerId = await addWorker(world.store)
+    const place = { workerId, leaseMs: LEASE_MS, attemptId: newAttemptId(random) }
+    const called = await world.store.apply(callHere, aCall(), place, ['add', 'multiply'])
+    if (called.kind !== 'claimed') throw new Error(`it is ${called.kind}`)
+    return [refOfCall(called.call), ['add', 'multiply']] as const
   }),
   scenario({ callAll }, 'several, one of which is known by its key', async (world) => {
     await opened(world)

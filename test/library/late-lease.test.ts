@@ -30,7 +30,7 @@ test('a function whose lease was late while a step was about to begin is let go 
   const runtime = await createRuntime({ home, store: url, agents: [careful], lease: '1s', warn: () => {} })
   onTestFinished(() => runtime.close())
   await runtime.start()
-  const call = await runtime.call({ function: 'careful' })
+  const call = await runtime.call({ function: 'careful', key: 'one' })
   expect(await call.result()).toBe(1)
   expect(done).toBe(1)
 })

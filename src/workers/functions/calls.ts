@@ -11,8 +11,8 @@ import { insideOf } from '../../define/inside.ts'
 import type { LoopEvent } from '../../loop/loop.ts'
 import type { AskModel, Tool } from '../../loop/ports.ts'
 import type { Prices } from '../../model/prices.ts'
-import { claimCalls, refOfCall } from '../../runs/call.ts'
-import type { CallPlace, ClaimedCall } from '../../runs/call.ts'
+import { callHere, claimCalls, claimedHere, giveBackCall, refOfCall } from '../../runs/call.ts'
+import type { CallPlace, CalledHere, ClaimedCall, NewCall } from '../../runs/call.ts'
 import { isLimited } from '../../runs/capacity.ts'
 import type { CapacityLimits } from '../../runs/capacity.ts'
 import type { Claim } from '../../runs/claim.ts'
@@ -20,7 +20,6 @@ import { finishCall, parkCall } from '../../runs/finish-call.ts'
 import type { Wait } from '../../runs/finish-call.ts'
 import { keepLateResult } from '../../runs/finish.ts'
 import type { Outcome } from '../../runs/finish.ts'
-import { handOverRun } from '../../runs/recover.ts'
 import { isTerminal } from '../../runs/run.ts'
 import { stepsOf } from '../../runs/step.ts'
 import type { Store } from '../../store/store.ts'
@@ -29,6 +28,7 @@ import type { Executor } from '../execute.ts'
 import { RecordedRun } from './function-run.ts'
 import type { Halt } from './function-run.ts'
 import { asJson } from './judge-step.ts'
+import { Opening } from './opening.ts'
 import { endRivals } from '../rivals.ts'
 
 /** An agent that is a function of this program. */
@@ -80,6 +80,13 @@ interface Held {
   run?: RecordedRun
 }
 
+/** A function that has begun, and what becomes of it. */
+interface Begun {
+  readonly run: RecordedRun
+  readonly stop: AbortController
+  readonly outcome: Promise<Outcome>
+}
+
 /** Claims calls of this program's functions, many at a time, and carries them out side by side. */
 export class Calls {
   readonly #options: CallsOptions
@@ -89,6 +96,8 @@ export class Calls {
   #atWork = 0
   /** Places for calls that are being stored. */
   #reserved = 0
+  /** Attempts of calls that are being stored, whose functions have begun. */
+  readonly #opening = new Set<AttemptId>()
   /** Claims that are under way, and the places that they ask for. */
   #claims = 0
   #asked = 0
@@ -112,7 +121,7 @@ export class Calls {
   }
 
   has(attempt: AttemptId): boolean {
-    return this.#held.has(attempt)
+    return this.#held.has(attempt) || this.#opening.has(attempt)
   }
 
   /** Whether a place elsewhere that becomes free may be one for a call. */
@@ -186,12 +195,52 @@ export class Calls {
   }
 
   /** What became of a reserved place. */
-  fill(call: ClaimedCall | undefined): void {
+  fill(call: ClaimedCall | undefined, begun?: Begun): void {
     this.#atWork -= 1
     this.#reserved -= 1
     if (call === undefined) this.#next()
-    else this.take(call)
+    else this.take(call, begun)
     this.#tellIdle()
+  }
+
+  /** Stores a call and carries it out in a reserved place; the function begins at once, and its first steps with the call. */
+  async callHere(call: NewCall, place: CallPlace): Promise<CalledHere> {
+    const { store, clock } = this.#options
+    // Of a known key the run may have begun long ago, or have ended: nothing begins before that is known.
+    const begun = call.key === undefined ? this.#open(call, place) : undefined
+    const steps = begun?.opening.send() ?? []
+    const sentAt = clock.monotonicMs()
+    // After an error as well it may be stored, with these.
+    let mayBeHeld = steps.length > 0
+    let claimed: ClaimedCall | undefined
+    try {
+      const called = await store.apply(callHere, call, place, steps)
+      mayBeHeld = called.kind === 'claimed'
+      if (called.kind === 'claimed' && this.#mayBegin(sentAt)) claimed = called.call
+      return called
+    } finally {
+      if (claimed === undefined && mayBeHeld) this.#giveBack(claimedHere(call, place), steps)
+      if (claimed === undefined) begun?.stop.abort('lease-lost')
+      this.#opening.delete(place.attemptId)
+      begun?.opening.tell(claimed)
+      this.fill(claimed, begun)
+    }
+  }
+
+  #open(call: NewCall, place: CallPlace): Begun & { readonly opening: Opening } {
+    const { executor, functions, random } = this.#options
+    const agent = functions.get(call.agent)!
+    const [opening, stop] = [new Opening(), new AbortController()]
+    const run = new RecordedRun(executor, claimedHere(call, place), stop.signal, { opening }, { agent, random })
+    this.#opening.add(place.attemptId)
+    return { opening, stop, run, outcome: outcomeOf(agent.body, run) }
+  }
+
+  /** What took longer than its lease may be another's by now. */
+  #mayBegin(sentAt: number): boolean {
+    const { clock, executor, leaseMs } = this.#options
+    const isLate = clock.monotonicMs() - sentAt > leaseMs * LIMITS.selfFenceShare
+    return !this.#isClosed && !isLate && executor.mayStart?.() !== false
   }
 
   /** There may be something to claim. */
@@ -241,17 +290,22 @@ export class Calls {
     this.#tellIdle()
   }
 
-  take(call: ClaimedCall): void {
-    if (!this.#isClosed) return this.#carryOut(call)
-    const { store, executor } = this.#options
-    store.apply(handOverRun, refOfCall(call)).catch((error: unknown) => executor.warn(describeError(error)))
+  take(call: ClaimedCall, begun?: Begun): void {
+    if (this.#isClosed) this.#giveBack(call, [])
+    else this.#carryOut(call, begun)
   }
 
-  #carryOut(call: ClaimedCall): void {
-    const held: Held = { call, stop: new AbortController() }
+  #giveBack(call: ClaimedCall, steps: readonly string[]): void {
+    const { store, executor } = this.#options
+    const give = () => store.apply(giveBackCall, refOfCall(call), steps)
+    untilStored(executor, give).catch((error: unknown) => executor.warn(describeError(error)))
+  }
+
+  #carryOut(call: ClaimedCall, begun: Begun | undefined): void {
+    const held: Held = { call, stop: begun?.stop ?? new AbortController() }
     this.#held.set(call.attemptId, held)
     this.#atWork += 1
-    this.#perform(held).then(
+    this.#perform(held, begun).then(
       () => this.#letGo(call.attemptId),
       (error: unknown) => {
         if (this.#held.has(call.attemptId)) this.#options.onBroken(call, describeError(error))
@@ -269,12 +323,12 @@ export class Calls {
     this.#tellIdle()
   }
 
-  async #perform(held: Held): Promise<void> {
+  async #perform(held: Held, begun: Begun | undefined): Promise<void> {
     const { call, stop } = held
     let ended: Outcome | Halt
     try {
-      const run = (held.run = await this.#begin(call, stop.signal))
-      ended = await this.#toItsEnd(held, run)
+      held.run = begun?.run ?? (await this.#begin(call, stop.signal))
+      ended = await this.#toItsEnd(held, held.run, begun?.outcome)
     } finally {
       // Its place is free from here on: what is left is to be recorded, together with whatever is claimed next.
       this.#atWork -= 1
@@ -286,10 +340,10 @@ export class Calls {
   async #begin(call: ClaimedCall, signal: AbortSignal): Promise<RecordedRun> {
     const { executor, store, functions, random } = this.#options
     const known = call.attempt === 1 ? [] : await store.read(stepsOf, call.id)
-    return new RecordedRun(executor, call, signal, known, { agent: functions.get(call.agent)!, random })
+    return new RecordedRun(executor, call, signal, { known }, { agent: functions.get(call.agent)!, random })
   }
 
-  async #toItsEnd({ call, stop }: Held, run: RecordedRun): Promise<Outcome | Halt> {
+  async #toItsEnd({ call, stop }: Held, run: RecordedRun, begun?: Promise<Outcome>): Promise<Outcome | Halt> {
     const { functions, clock } = this.#options
     const { timeoutMs } = call.request
     if (call.cancelled === true) return { kind: 'stopped', why: 'cancel-requested' }
@@ -297,8 +351,8 @@ export class Calls {
       timeoutMs === undefined
         ? undefined
         : clock.after(Math.max(1, timeoutMs - call.workedMs), () => this.halt(call.attemptId, 'timeout'), { ref: true })
-    const { body } = functions.get(call.agent)!
-    const ended = await Promise.race([outcomeOf(body, run), run.halted])
+    const outcome = begun ?? outcomeOf(functions.get(call.agent)!.body, run)
+    const ended = await Promise.race([outcome, run.halted])
     // Steps that nobody waits for any more are over before anybody hears of the end.
     const quiet = stop.signal.reason === 'lease-lost' ? undefined : run.quiet()
     if (quiet !== undefined) await quiet

@@ -9,11 +9,12 @@ import { refOfCall } from '../../runs/call.ts'
 import type { ClaimedCall } from '../../runs/call.ts'
 import type { Wait } from '../../runs/finish-call.ts'
 import { advanceRun, restartStep } from '../../runs/step.ts'
-import type { Step, StepOutcome, StepsRef } from '../../runs/step.ts'
+import type { Advanced, Step, StepOutcome, StepsRef } from '../../runs/step.ts'
 import type { Executor } from '../execute.ts'
 import { untilStored } from '../execute.ts'
 import { StepFailed, asJson, askProbe, isNotDone, judgeCutOff, judgeDoubted, keyOf } from './judge-step.ts'
 import type { Judged } from './judge-step.ts'
+import type { Opening } from './opening.ts'
 import type { OwnLoopPorts } from './own-loop.ts'
 
 /** Why a function got no further. */
@@ -56,9 +57,11 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   readonly halted: Promise<Halt>
   readonly #halt: (halt: Halt) => void
   readonly #executor: Executor
-  readonly #call: ClaimedCall
+  #call: ClaimedCall
   readonly #of: Ours
-  readonly #ref: StepsRef
+  #ref: StepsRef
+  /** Until it is stored. */
+  #opening: Opening | undefined
   #loop: Promise<OwnLoop> | undefined
   readonly #known: ReadonlyMap<string, Step>
   /** Steps that are recorded and that this attempt has not come to. */
@@ -72,7 +75,14 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   readonly #whenQuiet: (() => void)[] = []
   readonly #whenReached: (() => void)[] = []
 
-  constructor(executor: Executor, call: ClaimedCall, signal: AbortSignal, known: readonly Step[], of: Ours) {
+  constructor(
+    executor: Executor,
+    call: ClaimedCall,
+    signal: AbortSignal,
+    from: { readonly known?: readonly Step[]; readonly opening?: Opening },
+    of: Ours,
+  ) {
+    const { known = [], opening } = from
     this.id = call.id
     this.input = JSON.parse(call.input)
     this.attempt = call.attempt
@@ -81,6 +91,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     this.#call = call
     this.#of = of
     this.#ref = refOfCall(call)
+    this.#opening = opening
     this.#known = new Map(known.map((step) => [step.name, step]))
     this.#ahead = new Set(this.#known.keys())
     const { promise, resolve } = Promise.withResolvers<Halt>()
@@ -90,7 +101,8 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
 
   /** For a loop that is not ours; its code is loaded when there is one. */
   [OWN_LOOP](): Promise<OwnLoop> {
-    this.#loop ??= import('./own-loop.ts').then(({ RunLoop }) => {
+    this.#loop ??= import('./own-loop.ts').then(async ({ RunLoop }) => {
+      await this.#stored()
       return new RunLoop({ executor: this.#executor, call: this.#call, run: this, ...this.#of })
     })
     return this.#loop
@@ -209,6 +221,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
 
   /** What a write has done is on disk before anything else happens; a read may happen again, with those before it. */
   async #beforeRead(): Promise<void> {
+    if (this.#opening !== undefined) await this.#stored()
     if (this.#mayNotGoOn()) return this.#never()
     if (this.#unsaved.some(({ effect }) => effect === 'write')) await this.#flush()
   }
@@ -229,14 +242,36 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   async #begin(begun: Try): Promise<void> {
     if (this.#mayNotGoOn()) return this.#dropped(begun)
     this.#open.set(begun.name, begun)
-    const unsaved = this.takeUnsaved()
-    const { store } = this.#executor
-    const advanced = await this.#stored(() => store.apply(advanceRun, this.#ref, unsaved, begun.name))
-    if (advanced.kind === 'refused') return this.#gone(begun, { kind: 'stopped', why: advanced.why })
+    const isWithCall = this.#opening?.take(begun.name) === true
+    if (this.#opening !== undefined && !(await this.#isStored())) return this.#dropped(begun)
+    const advanced = isWithCall ? undefined : await this.#advance(begun.name)
+    if (advanced?.kind === 'refused') return this.#gone(begun, { kind: 'stopped', why: advanced.why })
     // Whoever takes it over judges it by its intent: nothing has happened here, and nothing will. It is let go of, or nobody could:
     // a lease that was late is renewed again as soon as the database is back.
     if (this.signal.reason === 'lease-lost') return this.#gone(begun, this.#stopped())
     if (this.#isHalted || this.signal.aborted) return this.#notDone(begun)
+  }
+
+  /** What its steps have come to, and the intent of the next. */
+  #advance(next?: string): Promise<Advanced> {
+    const unsaved = this.takeUnsaved()
+    const { store } = this.#executor
+    return this.#kept(() => store.apply(advanceRun, this.#ref, unsaved, next))
+  }
+
+  /** A function whose call is not stored is left where it is. */
+  async #stored(): Promise<void> {
+    if (this.#opening !== undefined && !(await this.#isStored())) await this.#never()
+  }
+
+  /** False: its call is not stored, and it goes no further. */
+  async #isStored(): Promise<boolean> {
+    const call = await this.#opening!.stored
+    if (call === undefined) return false
+    this.#opening = undefined
+    this.#call = call
+    this.#ref = refOfCall(call)
+    return true
   }
 
   /** Its intent is on disk, and it will not be done: another step of the run stands in its way. */
@@ -260,7 +295,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   }
 
   /** The common way has no closure and no loop around it. */
-  async #stored<T>(write: () => Promise<T>): Promise<T> {
+  async #kept<T>(write: () => Promise<T>): Promise<T> {
     try {
       return await write()
     } catch {
@@ -325,10 +360,8 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   }
 
   async #flush(): Promise<void> {
-    const unsaved = this.takeUnsaved()
-    const { store } = this.#executor
     this.#saving += 1
-    await this.#stored(() => store.apply(advanceRun, this.#ref, unsaved)).catch(() => {})
+    await this.#advance().catch(() => {})
     this.#saving -= 1
     this.#tellQuiet()
   }
@@ -379,7 +412,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   async #restart<T>(known: Step, work: Work<T>, options: Options): Promise<T> {
     const { store } = this.#executor
     const begun = this.#tryOf(known, known.tries + 1)
-    const restarted = await this.#stored(() => store.apply(restartStep, this.#ref, known))
+    const restarted = await this.#kept(() => store.apply(restartStep, this.#ref, known))
     if (restarted.kind === 'restarted') return this.#perform(begun, work, options)
     if (restarted.kind === 'refused') {
       this.#ahead.add(known.name)
