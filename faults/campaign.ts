@@ -44,7 +44,9 @@ export async function campaign(method: Method, settings: Settings): Promise<numb
   // However this process ends, unless it is killed.
   process.on('exit', keepIt)
   console.log(`${method.name}, from seed ${first}: ${method.title}`)
-  const isOver = () => isAsked || tally.minutes > settings.minutes
+  // A case that was asked for by its seed is played, however long it takes to begin.
+  const isOver = () =>
+    isAsked || (tally.minutes > settings.minutes && (settings.repeats === undefined || !tally.isEmpty))
   const most = Math.min(settings.most, upTo)
   try {
     await method.run({ first, most, isOver, tell: (outcome) => hear(method, tally, outcome) })
@@ -54,9 +56,17 @@ export async function campaign(method: Method, settings: Settings): Promise<numb
     keepIt()
     console.log(inWords(method, tally))
   }
-  if (tally.failed[0] !== undefined && method.shrink !== undefined && !isAsked)
-    console.log(`shortest way to it, of seed ${tally.failed[0]}:\n${await method.shrink(tally.failed[0])}`)
-  return tally.figures.failures
+  if (tally.failed[0] !== undefined && !isAsked) console.log(await shortest(method, tally.failed[0]))
+  if (settings.repeats === undefined || !tally.isEmpty || isAsked) return tally.figures.failures
+  console.error(`${method.name} has no case ${settings.repeats}: nothing was tried`)
+  return 1
+}
+
+async function shortest({ shrink, size }: Method, seed: number): Promise<string> {
+  if (shrink !== undefined) return `shortest way to it, of seed ${seed}:\n${await shrink(seed)}`
+  return size !== undefined
+    ? `a case has one fault: seed ${seed} is the shortest way to it`
+    : `real processes do not take the same way twice: seed ${seed} is played again as it is, not made shorter`
 }
 
 interface Beginning {

@@ -21,9 +21,15 @@ const { values } = parseArgs({
     from: { type: 'string' },
     seed: { type: 'string' },
     keep: { type: 'string', default: '2' },
+    help: { type: 'boolean', default: false },
     totals: { type: 'string', default: new URL('totals.json', import.meta.url).pathname },
   },
 })
+if (values.help) {
+  console.log('npm run faults -- [--method NAME[,NAME…]] [--minutes N] [--cases N] [--from S] [--seed S] [--keep N]')
+  console.log(`methods: ${Object.keys(METHODS).join(', ')}`)
+  process.exit(0)
+}
 const settings = {
   minutes: numberOf('minutes', values.minutes),
   most: values.cases === undefined ? Number.MAX_SAFE_INTEGER : numberOf('cases', values.cases),

@@ -28,6 +28,8 @@ export type Result = Readonly<Record<string, number | string | null | undefined>
 
 export interface Peers {
   readonly date: string
+  /** Of ours, that stood beside them. */
+  readonly commit?: string
   readonly node: string
   readonly cpus: number
   readonly cpu: string

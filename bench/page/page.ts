@@ -116,7 +116,7 @@ function conditions(own: Own | undefined, peers: Peers | undefined): string {
     >
     const services = Object.values(peers.services).filter(({ version }) => version !== '')
     lines.push(
-      `- **Beside the others**: ${peers.date}, ${peers.cpus} cores (${peers.cpu}), ${peers.memGiB} GiB, Linux ${peers.kernel}, Node ${peers.node}; scale ${peers.scale}, ${peers.runs === 1 ? 'one run' : `medians of ${peers.runs} runs`}.`,
+      `- **Beside the others**: ${peers.date}, commit ${peers.commit ?? 'unknown'}, ${peers.cpus} cores (${peers.cpu}), ${peers.memGiB} GiB, Linux ${peers.kernel}, Node ${peers.node}; scale ${peers.scale}, ${peers.runs === 1 ? 'one run' : `medians of ${peers.runs} runs`}.`,
       `- **Their versions**: ${list(versions)}.`,
       ...services.map(({ version, durability }) => `- **${version}**: ${durability}.`),
     )
@@ -142,7 +142,7 @@ export interface PageParts {
 
 const HEAD = `# Speed and scale
 
-This page is written by \`npm run bench:page\` from what was measured; no figure on it was typed. Durability is on everywhere: a step counts when it is on disk. The
+This page is written by \`npm run bench:page\` from what was measured; the figures in the remarks on what is missed are of profiles and trials. Durability is on everywhere: a step counts when it is on disk. The
 path of a step is the one that every program has: the claim is checked by its fence, the intent and the outcome are recorded, an event is written.`
 
 const PEERS = `One run of one benchmark on one machine, each peer in its own best settings and in fresh processes. \`raw-*\` is the limit: the same store, batches
@@ -153,8 +153,8 @@ write that was cut off has happened. The other peers have no notion of that, and
 it would wait, in doubt, for a person.`
 
 const OWN = `\`npm run bench\` measures these (\`--quick\` for small sizes, \`--only NAME\` for some). \`beside\` is the limit, or what the name says, measured in the same run and
-in turns with ours. What can be counted instead of timed (commits, statements and bytes a step, processor time against raw rows) is checked by a test at every change:
-\`test/claims/step-cost.test.ts\`.`
+in turns with ours. What can be counted instead of timed (commits, statements and bytes a step, processor time against raw rows) is checked by a test at every change,
+\`test/claims/step-cost.test.ts\`; and two of these are run small then, with their bounds times three for a machine that has other work: \`test/claims/bench.test.ts\`.`
 
 /** Without what was not measured. */
 export function writePage({ own, peers, checked, peerPlots, ownPlots }: PageParts): string {

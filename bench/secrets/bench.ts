@@ -9,7 +9,7 @@ import { Secrets } from '../../src/secrets/secrets.ts'
 import { defineBench } from '../bench.ts'
 import type { Row } from '../bench.ts'
 
-const source = readFileSync(new URL('../../src/cli/hooks.ts', import.meta.url), 'utf8')
+const source = readFileSync(new URL('../../src/cli/clients/hooks.ts', import.meta.url), 'utf8')
 const prose = 'Please look at the latest changes in the repository, and see https://example.org/a/b for more.\n'
 const fill = (text: string, length: number) => text.repeat(Math.ceil(length / text.length)).slice(0, length)
 

@@ -283,7 +283,7 @@ test('a command starts in little more than the time that Node takes', () => {
   const node = cost(process.execPath, '-e', '0')
   const version = cost(process.execPath, join(installed(), 'bin/holdfast'), '--version')
   console.log(`holdfast --version: ${(version / node).toFixed(2)} times node -e 0 (aim: 2)`)
-  expect(version / node).toBeLessThan(4)
+  expect(version / node).toBeLessThan(3)
 })
 
 /** From npm's own cache where it has everything, else from the registry; on a machine that has neither it cannot be tried. */
