@@ -27,6 +27,8 @@ const WAKES = 2
 const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
 /** Between a client and its hook: a shell, a launcher, whatever somebody put around it. */
 const MOST_LEVELS = 6
+/** Between a client and the session that started it. As src/cli/around/session-above.ts. */
+const MOST_ABOVE = 16
 const SHELLS = /^(sh|bash|dash|zsh|fish|ksh|ash|env|timeout)$/
 /** A clone runs its sources, an installed package its build. */
 const PROGRAMS = ['src/hooks/program.ts', 'dist/hooks/program.js']
@@ -175,17 +177,20 @@ function parsed(text) {
 function describe(call, { input, bytes }, fields, env) {
   const note = takeNumber(call, fields)
   const [socket] = (env.TMUX ?? '').split(',')
+  const client = clientProcess(call.client, env)
   return {
     id: `${Date.now()}-${process.pid}`,
     client: call.client,
     input,
     bytes,
     ...note,
-    process: clientProcess(call.client, env),
+    process: client,
     ...(call.role === undefined ? {} : { role: call.role }),
     ...(env.CLAUDE_CODE_ENTRYPOINT === 'cli' ? { isAttended: true } : {}),
     ...(env.HOLDFAST_THREAD ? { startedFrom: env.HOLDFAST_THREAD } : {}),
     ...(env.HOLDFAST_RUN ? { startedBy: env.HOLDFAST_RUN } : {}),
+    ...(env.CODEX_THREAD_ID ? { codexAround: env.CODEX_THREAD_ID } : {}),
+    ...(env.CODEX_THREAD_ID || env.GEMINI_CLI ? { above: processesAbove(client, env) } : {}),
     ...(socket && env.TMUX_PANE ? { tmux: { socket, pane: env.TMUX_PANE } } : {}),
   }
 }
@@ -281,15 +286,17 @@ function readJson(file) {
  * Not the recursive form of Node: where nothing can be made, as in /proc, it never ends. Its name is synced: all that is stored
  * below it, the home folder of a first hook included, is reached by it.
  */
-function makeFolder(folder) {
+function makeFolder(folder, isAgain = false) {
   try {
     fs.mkdirSync(folder, { mode: 0o700 })
   } catch (error) {
     if (error.code === 'EEXIST') return
     const parent = path.dirname(folder)
-    if (error.code !== 'ENOENT' || parent === folder || fs.existsSync(parent)) throw error
+    // A second time: the parent is there and says that it is not, as in /proc.
+    if (error.code !== 'ENOENT' || parent === folder || isAgain) throw error
+    // Looked for and not found, it may be there by now: of several hooks at once each makes it.
     makeFolder(parent)
-    return makeFolder(folder)
+    return makeFolder(folder, true)
   }
   try {
     syncFolder(path.dirname(folder))
@@ -315,6 +322,32 @@ function clientProcess(client, env) {
   }
 }
 
+/**
+ * Codex and Gemini CLI cannot tell what they start whose child it is; by its process it can be known (src/sessions/parent.ts). What is around
+ * a run is not looked at: it has a thread of its own, and all that belongs to it carries its mark.
+ */
+function processesAbove(client, env) {
+  const mark = env.HOLDFAST_MARK?.split('.').at(-1)
+  const above = []
+  try {
+    let { parent } = statOf(client.pid)
+    while (client.startTime !== undefined && above.length < MOST_ABOVE && parent > 1) {
+      if (mark !== undefined && !carries(parent, mark)) break
+      const { startTime, parent: next } = statOf(parent)
+      above.push({ ...client, pid: parent, startTime })
+      parent = next
+    }
+  } catch {
+    // One has ended meanwhile, or is somebody else's: what is above it cannot be told.
+  }
+  return above
+}
+
+function carries(pid, mark) {
+  const entries = fs.readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0')
+  return entries.some((entry) => entry.startsWith('HOLDFAST_MARK=') && entry.split(/[=.]/).includes(mark))
+}
+
 function clientAbove(client) {
   const above = [statOf(process.ppid)]
   while (above.length < MOST_LEVELS && above.at(-1).parent > 1) above.push(statOf(above.at(-1).parent))
@@ -323,7 +356,7 @@ function clientAbove(client) {
   return named ?? programs.find(({ pid }) => isNameOf(client, scriptOf(pid))) ?? programs[0] ?? above[0]
 }
 
-/** `gemini`, `gemini.js`, `codex-x86_64-un` (15 characters of a name are kept): not `gemini-watch`. As src/cli/session-above.ts. */
+/** `gemini`, `gemini.js`, `codex-x86_64-un` (15 characters of a name are kept): not `gemini-watch`. As src/cli/around/session-above.ts. */
 function isNameOf(client, name) {
   return new RegExp(`^${client}(-cli)?(-(x86_64|x64|aarch64|arm64)[-\\w]*)?(\\.[cm]?js)?$`).test(name)
 }

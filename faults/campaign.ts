@@ -62,9 +62,9 @@ export async function campaign(method: Method, settings: Settings): Promise<numb
   return 1
 }
 
-async function shortest({ shrink, size }: Method, seed: number): Promise<string> {
-  if (shrink !== undefined) return `shortest way to it, of seed ${seed}:\n${await shrink(seed)}`
-  return size !== undefined
+async function shortest(method: Method, seed: number): Promise<string> {
+  if (method.shrink !== undefined) return `shortest way to it, of seed ${seed}:\n${await method.shrink(seed)}`
+  return method.size !== undefined
     ? `a case has one fault: seed ${seed} is the shortest way to it`
     : `real processes do not take the same way twice: seed ${seed} is played again as it is, not made shorter`
 }

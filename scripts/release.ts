@@ -5,7 +5,7 @@
  *   node scripts/release.ts 0.2.0
  */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 
 const UNRELEASED = '## Unreleased\n'
@@ -77,6 +77,18 @@ function pack(): string {
   return Object.values(packed)[0]?.filename ?? ''
 }
 
+/** What is packed for this has the version before, so it is not the one to publish: it goes, whatever is found. */
+async function problemsOfPackage(): Promise<string[]> {
+  // Loaded when it is needed: it brings a compiler along.
+  const { problemsOf } = await import('./check-package.ts')
+  const tarball = pack()
+  try {
+    return await problemsOf(tarball)
+  } finally {
+    rmSync(tarball)
+  }
+}
+
 async function release(asked: Release): Promise<number> {
   const against = reasonsAgainst(asked)
   if (against.length > 0) return refuse(against)
@@ -86,10 +98,7 @@ async function release(asked: Release): Promise<number> {
     say(`${asked.version} could be made; nothing was changed`)
     return 0
   }
-  const tarball = pack()
-  // Loaded when it is needed: it brings a compiler along.
-  const { problemsOf } = await import('./check-package.ts')
-  const problems = await problemsOf(tarball)
+  const problems = await problemsOfPackage()
   if (problems.length > 0) return refuse(problems)
   writeDown(asked)
   // Packed again: the version is part of it.

@@ -16,6 +16,7 @@ import type { Browser } from 'playwright-core'
 import { createClient } from '../src/api/client.ts'
 import type { Api } from '../src/api/client.ts'
 import { writeTown } from '../test/dashboard/town.ts'
+import { buildDashboard, isDashboardFresh } from './build-dashboard.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const CHROMIUM = process.env['HOLDFAST_CHROMIUM'] ?? '/usr/bin/chromium'
@@ -93,6 +94,7 @@ async function shoot(browser: Browser, api: Api, url: string, pages: Readonly<Re
 }
 
 if (!existsSync(CHROMIUM)) throw new Error(`there is no browser at ${CHROMIUM}; set HOLDFAST_CHROMIUM`)
+if (!isDashboardFresh(ROOT)) await buildDashboard(ROOT)
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-pictures-'))
 const home = join(folder, 'home')
 const config = writeTown(join(folder, 'town'))

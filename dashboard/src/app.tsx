@@ -16,10 +16,11 @@ import { SignIn } from './pages/sign-in.tsx'
 import { ThreadPage } from './pages/thread.tsx'
 import { Threads } from './pages/threads.tsx'
 import { Workspaces } from './pages/workspaces.tsx'
+import { Trouble } from './parts/page.tsx'
 import { Shell } from './parts/shell.tsx'
 import { disconnect, stayConnected } from './state/live.ts'
 import { parts } from './state/router.ts'
-import { caller } from './state/session.ts'
+import { caller, delay } from './state/session.ts'
 
 type PageOf = ComponentType<{ readonly id?: string | undefined }>
 
@@ -46,7 +47,7 @@ export function App() {
     void stayConnected()
     return disconnect
   }, [isIn])
-  if (who === undefined) return null
+  if (who === undefined) return <Starting />
   if (who === null) return <SignIn />
   const [place = '', id] = parts.value
   const Shown = PAGES[place] ?? NotFound
@@ -56,3 +57,11 @@ export function App() {
     </Shell>
   )
 }
+
+/** A daemon that is just starting is waited for; if that takes longer it is said why. */
+const Starting = () => (
+  <main class="mx-auto max-w-xl p-4">
+    <Trouble problem={delay.value} />
+    {delay.value !== undefined && <p class="text-quiet px-4">It is tried again every second.</p>}
+  </main>
+)

@@ -1,6 +1,6 @@
 // An agent of the AI SDK that orders breakfast, in a program that is killed four times: while the model is asked, between an effect
 // and its record, in the middle of the model's words, and while a person is asked. Started again it goes on where it was.
-// It plays both parts and checks itself: `node examples/ai-sdk/breakfast.ts` ends with 0 only if each thing was ordered once.
+// It plays both parts and checks itself: `npm run example:ai-sdk` ends with 0 only if each thing was ordered once.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,6 +1,6 @@
 // An agent that places two orders, in a program that is killed in the middle of the second, between the effect and its
 // record. Started again it asks the same question; the tool's probe finds the order, and nothing is ordered twice.
-// It plays both parts and checks itself: `node examples/library/orders.ts` ends with 0 only if all of that held.
+// It plays both parts and checks itself: `npm run example` ends with 0 only if all of that held.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

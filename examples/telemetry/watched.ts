@@ -1,6 +1,6 @@
 // An agent that delegates, watched by a collector that prints. Its program is killed in the middle of a write and started again:
 // the second attempt refers to the first, and the write is told of once, by the evidence that settled it.
-// It plays all parts and checks itself: `node examples/telemetry/watched.ts` ends with 0 only if all of that was told.
+// It plays all parts and checks itself: `npm run example:telemetry` ends with 0 only if all of that was told.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

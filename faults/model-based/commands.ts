@@ -1,7 +1,10 @@
 import * as fc from 'fast-check'
 
+import { findAction } from '../../src/actions/action.ts'
 import { findApproval, approvalOf } from '../../src/actions/approval.ts'
 import { decideApproval, expireApprovals } from '../../src/actions/decide.ts'
+import { resolveDoubt } from '../../src/actions/doubt.ts'
+import { settleAction, startAction } from '../../src/actions/perform.ts'
 import { proposeAction } from '../../src/actions/propose.ts'
 import type { ActionId, AttemptId, MessageId, RunId, ScheduleId, ThreadId, WorkerId } from '../../src/base/ids.ts'
 import { renewLeases } from '../../src/runs/attempt.ts'
@@ -22,7 +25,7 @@ import { acknowledgeDelivery, giveBackDelivery, leaseMessages } from '../../src/
 import { idleThreads, pendingMessages } from '../../src/threads/message.ts'
 import { removeThread } from '../../src/threads/remove.ts'
 import { APPROVAL_MS, DELAY_MS, LEASE_MS } from './model.ts'
-import type { Attempt, Model } from './model.ts'
+import type { Action, Attempt, Model } from './model.ts'
 import type { Shown } from './look.ts'
 
 /** One command of a sequence: what to do, numbers that choose to whom and how, and how much time passes before it. */
@@ -74,6 +77,14 @@ const OUTCOMES: Readonly<Record<'succeeded' | 'failed' | 'cancelled', Outcome>> 
   cancelled: { state: 'cancelled' },
 }
 
+/** What a person says of a doubt, and what it is then. */
+const RESOLUTIONS = [
+  ['happened', 'done'],
+  ['did-not-happen', 'failed'],
+  ['run-again', 'approved'],
+  ['give-up', 'in_doubt'],
+] as const
+
 const COMMANDS = {
   submit(_, { who, how, number }) {
     const [id, threadId, agent, priority] = [`run_${number}`, always(['c', 'd'], who), 'shell', how % 2]
@@ -115,7 +126,10 @@ const COMMANDS = {
     }
   }),
   park: ofAttempt((attempt, { how }, model) => {
-    const waits = model.actions.some(({ runId, state }) => runId === attempt.runId && state === 'waiting')
+    const isWaitedFor = ({ runId, threadId, state }: Action) =>
+      (runId === attempt.runId && state === 'waiting') ||
+      (threadId === model.run(attempt.runId).threadId && state === 'in_doubt')
+    const waits = model.actions.some(isWaitedFor)
     const why = waits && how % 3 > 0 ? 'a decision' : 'a person'
     return {
       model: () => model.park(attempt, why),
@@ -177,7 +191,7 @@ const COMMANDS = {
     // Only who has it, and only what an agent is shown.
     if (!holds(model, attempt) || run.kind !== 'agent') return undefined
     return {
-      model: () => model.take(attempt),
+      model: () => model.consume(run),
       async store(store) {
         const threadId = run.threadId as ThreadId
         const ids = (await store.read(pendingMessages, threadId, 100)).map(({ id }) => id)
@@ -197,16 +211,18 @@ const COMMANDS = {
     }
   },
   acknowledge: ofDelivery((id) => ({
-    model: (model) => model.acknowledge(id),
+    model: (model) => model.endDelivery(id, true),
     store: async (store) => String((await store.apply(acknowledgeDelivery, id)).length),
   })),
   giveBack: ofDelivery((id) => ({
-    model: (model) => model.giveBack(id),
+    model: (model) => model.endDelivery(id, false),
     store: async (store) => String((await store.apply(giveBackDelivery, id)).length),
   })),
   remove(model, { who, how }) {
     // Of a thread that can be removed while somebody has what is in it: seldom by chance alone.
-    const held = model.messages.filter(({ state, threadId }) => state === 'leased' && !model.isBusy(threadId))
+    const held = model.messages.filter(
+      ({ state, threadId }) => state === 'leased' && model.active(threadId) === undefined,
+    )
     const chosen = how % 4 === 3 ? undefined : pick(held, who)?.threadId
     const threadId = chosen ?? always(THREADS, who)
     return {
@@ -218,36 +234,79 @@ const COMMANDS = {
       },
     }
   },
-  propose: ofAttempt((attempt, { number }, model) => {
+  propose: ofAttempt((attempt, { who, how, number }, model) => {
     if (!holds(model, attempt)) return undefined
     const { id: runId, threadId } = model.run(attempt.runId)
-    const id = `act_${number}`
-    const action = { id: id as ActionId, mark: id, callId: id, tool: 'pay', effect: 'write', repeats: 'each' } as const
-    const verdict = { kind: 'ask', by: 'a rule', via: 'configuration' } as const
-    const asked = { ...action, input: { number }, signature: id, verdict, expiresInMs: APPROVAL_MS }
+    // Mostly the same call: what is done once shows only in the second of them.
+    const [id, isOnce, isAsked] = [`act_${number}`, how % 6 > 0, who % 2 === 0]
+    const input = { entry: how % 6 === 5 ? 'another' : 'this' }
+    const tool = isOnce ? 'pay' : 'note'
+    const signature = `${tool} ${input.entry}`
+    const action = { id: id as ActionId, mark: id, callId: id, tool, effect: 'write', input, signature } as const
+    const verdict = { kind: isAsked ? 'ask' : 'allow', by: 'a rule', via: 'configuration' } as const
+    const asked = { ...action, repeats: isOnce ? 'once' : 'each', verdict, expiresInMs: APPROVAL_MS } as const
     const place = { runId: runId as RunId, threadId: threadId as ThreadId, entrySeq: number, ordinal: 0 }
     return {
-      model: () => model.propose(id, attempt),
+      model: () => model.propose({ id, signature, isOnce }, attempt, isAsked),
       store: async (store) => (await store.apply(proposeAction, asked, place)).state,
     }
   }),
-  decide(model, choice) {
-    const { how } = choice
-    const isOpen = ({ approval, expiresAt }: Model['actions'][number]) =>
-      approval === 'pending' && expiresAt > model.now
-    const action = likely(model.actions, isOpen, choice)
-    if (action === undefined) return undefined
-    const kind = always(['approve', 'deny', 'skip'] as const, how)
-    const id = approvalOf(action.id as ActionId)
-    return {
-      shown: { runId: action.runId },
-      model: () => model.decide(action, ({ approve: 'approved', deny: 'denied', skip: 'skipped' } as const)[kind]),
-      async store(store) {
-        const digest = (await store.read(findApproval, id))?.digest ?? ''
-        return (await store.apply(decideApproval, id, { kind, by: BY, via: 'a test', digest })).kind
-      },
-    }
-  },
+  decide: ofAction(
+    ({ approval, expiresAt }, model) => approval === 'pending' && expiresAt > model.now,
+    (action, { how }, model) => {
+      const kind = always(['approve', 'deny', 'skip', 'approve'] as const, how)
+      const [id, isOther] = [approvalOf(action.id as ActionId), how % 8 === 4]
+      const state = ({ approve: 'approved', deny: 'denied', skip: 'skipped' } as const)[kind]
+      return {
+        model: () => model.decide(action, state, isOther),
+        async store(store) {
+          const digest = isOther ? 'of something else' : ((await store.read(findApproval, id))?.digest ?? '')
+          const answer = { kind, by: BY, via: 'a test', digest }
+          return action.approval === undefined ? 'too-late' : (await store.apply(decideApproval, id, answer)).kind
+        },
+      }
+    },
+  ),
+  start: ofAction(
+    ({ state }) => state === 'approved',
+    (action, { who, how }, model) => {
+      const tried = model.attempts.filter(({ runId }) => runId === action.runId)
+      const attempt = how % 8 === 1 ? always(tried, who) : tried.at(-1)!
+      const isOther = how % 8 === 2
+      const now = { agent: 'clerk', policy: [], version: isOther ? 'another' : '' }
+      return {
+        model: () => model.start(attempt, action, isOther),
+        async store(store) {
+          const { kind } = await store.apply(startAction, refOf(attempt), action.id as ActionId, now)
+          return kind === 'started' ? kind : 'not started'
+        },
+      }
+    },
+  ),
+  conclude: ofAction(
+    ({ state }) => state === 'started' || state === 'in_doubt',
+    (action, { who, how }, model) => {
+      const state = always(['done', 'in_doubt', 'failed', 'in_doubt'] as const, who)
+      const tries = how % 8 === 1 ? action.tries - 1 : action.tries
+      return {
+        model: () => model.conclude(action, tries, state),
+        async store(store) {
+          const found = await store.read(findAction, action.id as ActionId)
+          return (await store.apply(settleAction, { ...found!, tries }, { state, by: 'its tool' })).state
+        },
+      }
+    },
+  ),
+  resolve: ofAction(
+    ({ state, isGivenUp }) => state === 'in_doubt' && isGivenUp !== true,
+    (action, { who }, model) => {
+      const [kind, state] = always(RESOLUTIONS, who)
+      return {
+        model: () => model.resolve(action, state),
+        store: async (store) => (await store.apply(resolveDoubt, action.id as ActionId, { kind, by: BY })).kind,
+      }
+    },
+  ),
   expire: () => ({
     model: (model) => model.expire(),
     store: async (store) => String(await store.apply(expireApprovals, 100)),
@@ -315,6 +374,18 @@ function ofRun(states: readonly string[], make: (id: string) => Deed): Make {
   }
 }
 
+function ofAction(
+  isFit: (action: Action, model: Model) => boolean,
+  make: (action: Action, choice: Choice, model: Model) => Deed,
+): Make {
+  return (model, choice) => {
+    const fit = model.actions.filter((each) => isFit(each, model))
+    // One that does not fit only now and then: there are more of those, and nothing becomes of it.
+    const action = young(choice.how % 4 === 3 ? model.actions : fit, choice.who)
+    return action && { shown: { runId: action.runId, threadId: action.threadId }, ...make(action, choice, model) }
+  }
+}
+
 function ofDelivery(make: (id: string) => Deed): Make {
   return (model, { who }) => {
     const id = young([...new Set(model.messages.flatMap(({ delivery }) => delivery ?? []))], who)
@@ -332,20 +403,10 @@ function ofSchedule(make: (id: ScheduleId, model: Model, choice: Choice) => Deed
 
 /** What happens most in life happens most here: otherwise random commands seldom meet. */
 const OFTEN: readonly Command['kind'][] = [
-  ...(['send', 'send', 'submit', 'submit', 'claim', 'claim', 'claim', 'finish', 'finish', 'finish'] as const),
-  ...([
-    'propose',
-    'propose',
-    'decide',
-    'park',
-    'lease',
-    'acknowledge',
-    'giveBack',
-    'take',
-    'schedule',
-    'fire',
-    'takeOver',
-  ] as const),
+  ...(['send', 'send', 'submit', 'submit', 'claim', 'claim', 'claim', 'claim', 'finish', 'finish'] as const),
+  ...(['propose', 'propose', 'propose', 'propose', 'propose', 'decide', 'decide', 'start', 'start', 'start'] as const),
+  ...(['start', 'conclude', 'conclude', 'conclude', 'conclude', 'resolve', 'resolve', 'resolve', 'park'] as const),
+  ...(['lease', 'acknowledge', 'giveBack', 'take', 'schedule', 'fire', 'takeOver'] as const),
 ]
 
 const MOMENTS: readonly number[] = Array.from({ length: 14 }, () => 1)
@@ -360,4 +421,4 @@ const aCommand: fc.Arbitrary<Command> = fc.record({
 })
 
 /** As long as they come: fast-check would begin with short ones, and each campaign begins anew. */
-export const someCommands = fc.noBias(fc.array(aCommand, { minLength: 1, maxLength: 60, size: 'max' }))
+export const someCommands = fc.noBias(fc.array(aCommand, { minLength: 1, maxLength: 70, size: 'max' }))

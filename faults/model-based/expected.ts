@@ -5,6 +5,22 @@ const iso = (instant: number) => new Date(instant).toISOString()
 const byId = <T extends { readonly id: string }>(items: readonly T[]) =>
   items.toSorted((a, b) => (a.id < b.id ? -1 : 1))
 
+/** What a person is asked, what nobody knows about, and all calls. */
+const deskOf = (model: Model) => ({
+  approvals: model.actions
+    .filter(({ approval }) => approval === 'pending')
+    .map(({ id, runId: of, expiresAt }) => ({
+      actionId: id,
+      runId: of,
+      state: 'pending',
+      expiresAt: iso(expiresAt),
+    })),
+  doubts: model.actions
+    .filter(({ state, isGivenUp }) => state === 'in_doubt' && isGivenUp !== true)
+    .map(({ id, tries }) => ({ id, tries })),
+  actions: byId(model.actions).map(({ id, runId: of, state, repeatOf }) => ({ id, runId: of, state, repeatOf })),
+})
+
 /** What the doors should give, of what the model speaks of; of the log what came after the first `told` of it. */
 export function expected(model: Model, { runId }: Shown, told: number) {
   const pending = (threadId: string) =>
@@ -41,15 +57,7 @@ export function expected(model: Model, { runId }: Shown, told: number) {
       reason,
       consumedByRun: consumedByRun,
     })),
-    approvals: model.actions
-      .filter(({ approval }) => approval === 'pending')
-      .map(({ id, runId: of, expiresAt }) => ({
-        actionId: id,
-        runId: of,
-        state: 'pending',
-        expiresAt: iso(expiresAt),
-      })),
-    actions: byId(model.actions).map(({ id, runId: of, state }) => ({ id: id, runId: of, state })),
+    ...deskOf(model),
     schedules: byId(model.schedules).map(({ id, name, state, nextAt, firings, failures }) => ({
       id: id,
       name,

@@ -1,5 +1,5 @@
 import { listActions } from '../../src/actions/action.ts'
-import { askedMatters, viewAsked } from '../../src/actions/desk.ts'
+import { askedMatters, doubtfulMatters, viewAsked, viewDoubt } from '../../src/actions/desk.ts'
 import { viewAction } from '../../src/actions/view.ts'
 import type { RunId, ThreadId } from '../../src/base/ids.ts'
 import { eventsAfter } from '../../src/events/event.ts'
@@ -33,6 +33,7 @@ export function* look({ runId, threadId }: Shown, seq: number) {
     threads: (yield* readThreadPage(ALL)).threads.map(viewListedThread),
     messages: (yield* messagePage.single({ states: MESSAGE_STATES, limit: ALL })).map(viewMessage),
     approvals: (yield* askedMatters(ALL)).map(viewAsked),
+    doubts: (yield* doubtfulMatters(ALL)).map(viewDoubt),
     actions: (yield* listActions.single({ limit: ALL })).map(viewAction),
     schedules: (yield* listSchedules.single({ limit: ALL })).map(viewSchedule),
     occurrences: (yield* listOccurrences.single({ limit: ALL })).map((each) => viewOccurrence(each)),
@@ -87,7 +88,8 @@ export function spoken(seen: Look) {
       consumedByRun,
     })),
     approvals: seen.approvals.map(({ actionId, runId, state, expiresAt }) => ({ actionId, runId, state, expiresAt })),
-    actions: byId(seen.actions).map(({ id, runId, state }) => ({ id, runId, state })),
+    doubts: seen.doubts.map(({ id, tries }) => ({ id, tries })),
+    actions: byId(seen.actions).map(({ id, runId, state, repeatOf }) => ({ id, runId, state, repeatOf })),
     schedules: byId(seen.schedules).map(({ id, name, state, nextAt, firings, failures }) => ({
       id,
       name,

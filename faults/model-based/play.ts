@@ -15,6 +15,7 @@ const FAULTS: Readonly<Partial<Record<Command['kind'], string>>> = {
   takeOver: 'worker lost',
   handOver: 'worker shut down',
   cancel: 'cancelled',
+  resolve: 'settled by a person',
   expire: 'looked for what nobody answered',
   giveBack: 'delivery given back',
   remove: 'thread removed',

@@ -71,7 +71,7 @@ export const DESCRIBED: readonly Described[] = [
   {
     name: 'power-loss',
     heading: 'Power loss',
-    real: 'The writes and syncs that a run makes, recorded; the database and the files, opened again from each disk that could be left.',
+    real: 'The writes and syncs that a run makes, recorded; the database and the files, opened again from each disk that could be left. Of a git transaction only the order of names and syncs is looked at, in `npm test`.',
     wrong:
       'Unsynced writes all lost, all kept, each one lost, the last one torn; folder entries that were not synced are gone.',
     goals: [{ what: 'states of the disk', goal: 100_000, seen: faultsOf }],
@@ -111,7 +111,7 @@ export const DESCRIBED: readonly Described[] = [
   {
     name: 'model-based',
     heading: 'Against a model',
-    real: 'SQLite and PostgreSQL side by side, behind the same commands.',
+    real: 'SQLite and PostgreSQL side by side, behind the same commands: of runs, attempts, messages, actions with their approvals and doubts, and schedules.',
     wrong:
       'Nothing breaks: sequences of commands are drawn, and after each step both databases must answer what a small reference model answers.',
     goals: [cases('sequences', 50_000)],

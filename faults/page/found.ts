@@ -81,6 +81,16 @@ export const FOUND: readonly Found[] = [
     what: 'A configuration with gigantic names was compared with what is known letter by letter, for minutes, and the error repeated them at every line.',
     now: 'Nobody is asked whether he meant another name of that length; an error shows the beginning of it.',
   },
+  {
+    method: 'power-loss',
+    what: 'A git transaction that landed on a branch which nobody had checked out any more was told before the name of that branch was synced: with the repository on another disk than the database, a power loss right after could take it back.',
+    now: 'The folder of a branch is synced before its landing is told.',
+  },
+  {
+    method: 'model-based',
+    what: 'On PostgreSQL the log told of the dead letters of a removed thread, and of the messages of an acknowledged delivery, in any order.',
+    now: 'In the order in which they came, on both databases.',
+  },
 ]
 
 /** What is known of cases that failed, by method and seed. */

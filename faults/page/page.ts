@@ -42,7 +42,7 @@ export function writePage(totals: Totals, plotsOf: (described: Described, total:
     table(['what would be wrong', 'looked for by', 'cases', 'found'], harmRows(totals)),
     failures(totals),
     '## The methods, and how far they are',
-    'A deep run is what one method should reach in up to 80 minutes on two cores; what is counted here is all campaigns together.',
+    'A deep run is what one method should reach in up to 80 minutes on two cores; what is counted here is all campaigns together. The seeds of a campaign may have gaps: several processes take them in turns, and what was under way when its time was over is not counted.',
     table(
       ['method', 'cases', 'faults', 'failures', 'recovered: half, 99 of 100', 'a deep run', 'reached'],
       methodRows(totals),
@@ -159,7 +159,7 @@ function methodRows(totals: Totals): string[][] {
 
 function reached(goals: readonly Goal[], total: Total): string {
   if (goals.length === 0) return reachedOfTable(total)
-  return goals.map((goal) => `${number(goal.seen(total))} (${percent(goal.seen(total) / goal.goal)})`).join(', ')
+  return goals.map((goal) => `${count(goal.seen(total))} (${percent(goal.seen(total) / goal.goal)})`).join(', ')
 }
 
 function reachedOfTable({ cases, campaigns }: Total): string {
@@ -170,6 +170,9 @@ function reachedOfTable({ cases, campaigns }: Total): string {
 
 const partInWords = ({ distinct, size, commits }: Progress) =>
   `${number(distinct)} of ${number(size)} distinct cases, at commit${commits.length === 1 ? '' : 's'} ${commits.join(', ')}`
+
+/** Minutes may be a part of one. */
+const count = (seen: number) => (Number.isInteger(seen) || seen >= 10 ? number(seen) : seen.toFixed(1))
 
 /** Never rounded up to what was not reached. */
 const percent = (share: number) => `${share >= 1 ? number(share * 100) : (Math.floor(share * 1_000) / 10).toString()}%`

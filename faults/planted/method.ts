@@ -85,8 +85,10 @@ class Bed {
     return files.map((file) => this.#sick.get(file)).find((why) => why !== undefined)
   }
 
+  /** One that is red on a busy machine has another chance: all bugs that it should catch depend on it. */
   async #whySick(file: string): Promise<string | undefined> {
-    const tested = await this.#run([file])
+    const first = await this.#run([file])
+    const tested = first.kind === 'green' ? first : await this.#run([file])
     if (tested.kind === 'green') return undefined
     return `${file} is red without any bug: ${tested.kind === 'red' ? tested.failed.join('; ') : tested.why}`
   }

@@ -1,4 +1,5 @@
-import { appendFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 
@@ -139,6 +140,31 @@ async function agents(place: Place): Promise<void> {
     await approveUntilEnded(place, runId)
   }
   await daemon.stop()
+}
+
+/** The folder of the repository in which a run lands: a disk of its own, as it were. */
+export const REPOSITORY = 'repository'
+
+/** A run that works in a git transaction, and is told to have landed; `aside` on a branch that nobody has checked out any more. */
+export const landing = (place: Place): Promise<void> => land(place, '')
+export const landingAside = (place: Place): Promise<void> =>
+  land(place, `; git -C ${join(place.root, REPOSITORY)} checkout -q -b elsewhere`)
+
+async function land(place: Place, meanwhile: string): Promise<void> {
+  const repository = join(place.root, REPOSITORY)
+  mkdirSync(repository)
+  writeFileSync(join(repository, 'file'), 'one\n')
+  const by = ['-c', 'user.name=Somebody', '-c', 'user.email=somebody@example.com']
+  const git = (...args: readonly string[]) =>
+    execFileSync('git', ['-C', repository, ...by, ...args], { stdio: 'ignore' })
+  git('init', '-q')
+  git('add', '.')
+  git('commit', '-qm', 'one')
+  const changes = ['sh', '-c', `echo two > new; echo more >> file${meanwhile}`]
+  const workspace = ['--workspace', repository, '--workspace-mode', 'transaction']
+  const told = await place.holdfast('--json', 'run', ...workspace, '--', ...changes)
+  if (!told.stdout.includes('"landed"')) throw new Error(`it did not land: ${told.stdout}${told.stderr}`)
+  claimRun(place, told)
 }
 
 async function approveUntilEnded(place: Place, runId: string): Promise<void> {

@@ -24,9 +24,9 @@ export interface Case {
 }
 
 /** The scenario on a healthy disk, once: what is there before it, and each call of it that can fail. */
-export async function casesOf(scenario: Scenario, withMounts: boolean): Promise<Case[]> {
-  const template = await roomFor(scenario)
-  const room = scenario.isBound === true ? await roomFor(scenario) : new Room(template)
+export async function casesOf(scenario: Scenario, program: string, withMounts: boolean): Promise<Case[]> {
+  const template = await roomFor(scenario, program)
+  const room = await roomLike(template, scenario)
   try {
     const [database, files] = [join(room.folder, 'calls.txt'), join(room.folder, 'counts.txt')]
     const ended = await scenario.act(room, counted(room.home, database, files))
@@ -43,14 +43,18 @@ const MOUNTS: readonly Sickness[] = [
   { layer: 'mount', errno: 'EROFS', nth: 1 },
 ]
 
-async function roomFor({ prepare }: Scenario): Promise<Room> {
-  const room = new Room()
+async function roomFor({ prepare }: Scenario, program: string): Promise<Room> {
+  const room = new Room(program)
   await prepare?.(room)
   return room
 }
 
+async function roomLike(template: Room, scenario: Scenario): Promise<Room> {
+  return scenario.isBound === true ? roomFor(scenario, template.program) : new Room(template.program, template)
+}
+
 export async function play({ scenario, template, fault }: Case): Promise<Omit<Outcome, 'seed'>> {
-  const room = scenario.isBound === true ? await roomFor(scenario) : new Room(template)
+  const room = await roomLike(template, scenario)
   const mounted = fault.layer === 'mount' ? mountHome(room, fault.errno === 'ENOSPC' ? 'full' : 'read-only') : undefined
   try {
     const disguise = fault.layer === 'mount' ? LASTING : met(fault, room.home)

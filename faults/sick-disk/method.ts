@@ -1,13 +1,18 @@
+import { enableCompileCache } from 'node:module'
+import { availableParallelism } from 'node:os'
+
+import { builtProgram } from '../../test/support/built-program.ts'
 import type { Campaign, Method } from '../method.ts'
 import { canTrace } from '../power-loss/record.ts'
 import { Dice } from '../simulation/seeded.ts'
 import { casesOf, play } from './case.ts'
 import type { Case } from './case.ts'
 import { canMount } from './mount.ts'
+import { compiledCodeOf } from './room.ts'
 import { SCENARIOS } from './scenarios.ts'
 
-/** Each takes a core half of its time: most of it is the start of processes. */
-const AT_ONCE = 2
+/** Some wait for ten seconds for a disk that does not get well, and hardly take a core meanwhile. */
+const AT_ONCE = 3 * availableParallelism()
 
 /** Real programs; each call to the disk that they make fails once, in each of three ways. */
 export const sickDisk: Method = {
@@ -38,8 +43,11 @@ const theTable = () => (made ??= allCases())
 /** In an order that mixes the scenarios, the same each time: a short campaign sees something of each. */
 async function allCases(): Promise<Case[]> {
   const withMounts = canMount()
+  const program = await builtProgram()
+  // The supervisors that start from here find their code compiled, as those of the program do.
+  enableCompileCache(compiledCodeOf(program))
   const cases: Case[] = []
-  for (const scenario of SCENARIOS) cases.push(...(await casesOf(scenario, withMounts)))
+  for (const scenario of SCENARIOS) cases.push(...(await casesOf(scenario, program, withMounts)))
   const dice = new Dice(1)
   return cases
     .map((each) => ({ each, place: dice.fraction() }))

@@ -9,16 +9,15 @@ import { fileURLToPath } from 'node:url'
 import { supervisorsOf } from '../../test/support/processes.ts'
 import type { Disguise } from './fault.ts'
 
-const REPOSITORY = fileURLToPath(new URL('../..', import.meta.url))
-const PROGRAM = join(REPOSITORY, 'bin', 'holdfast')
-const HOOK = join(REPOSITORY, 'bin', 'hook.cjs')
-const LEDGER = join(REPOSITORY, 'test', 'support', 'ledger.mjs')
-const LEDGER_TOOL = join(REPOSITORY, 'test', 'support', 'ledger-tool.mjs')
+/** Shells, not Node: what an effect is does not matter here, and it is most of what starts. */
+const LEDGER = fileURLToPath(new URL('../kill/ledger.sh', import.meta.url))
+const LEDGER_TOOL = 'echo "asked $HOLDFAST_ACTION_KEY" >> ./ledger.txt && echo {}'
 /** Nothing here takes a tenth of it on a busy machine; who takes longer hangs. */
 const HANG_MS = 60_000
 
-/** A disk that stays sick is waited for, by design; then whoever sits there gives up. */
-const GIVE_UP_MS = 10_000
+/** A disk that stays sick is waited for, by design: whoever sits there and was told so gives up; one who is told nothing, later. */
+const GIVE_UP_MS = 8_000
+const GIVE_UP_SILENT_MS = 30_000
 
 /** Whoever ends this process by a signal ends what it started, and leaves nothing behind. */
 const living = new Set<ChildProcess>()
@@ -32,6 +31,9 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.kill(process.pid, signal)
   })
 
+/** Else each home would have its own, and each program would be compiled anew. */
+export const compiledCodeOf = (program: string): string => join(program, 'compiled')
+
 const HEALTHY: Disguise = { before: [], env: {} }
 
 export interface Ended {
@@ -44,14 +46,17 @@ export interface Ended {
 /** What is done while it runs; it is told what was said so far. */
 export type During = (child: ChildProcess, said: () => string) => Promise<void>
 
-/** A home folder with what is beside it, and the real programs. */
+/** A home folder with what is beside it, and the real programs, built. */
 export class Room {
+  readonly program: string
   readonly folder: string
   readonly home: string
   readonly ledger: string
   readonly config: string
 
-  constructor(template?: Room) {
+  /** `program`: the folder that was built. */
+  constructor(program: string, template?: Room) {
+    this.program = program
     const memory = existsSync('/dev/shm') && process.env.TMPDIR === undefined ? '/dev/shm' : tmpdir()
     this.folder = mkdtempSync(join(memory, 'holdfast-sick-'))
     folders.add(this.folder)
@@ -66,7 +71,7 @@ export class Room {
   #configure(): void {
     const input = { type: 'object', properties: { entry: { type: 'string' } }, required: ['entry'] }
     // The same text in every room: what was approved is what is done.
-    const command = ['node', LEDGER_TOOL, 'append', './ledger.txt']
+    const command = ['sh', '-c', LEDGER_TOOL]
     const replies = [{ toolCalls: [{ tool: 'ledger', input: { entry: 'asked' } }] }, { text: 'done' }]
     writeFileSync(join(this.folder, 'clerk.json'), JSON.stringify({ replies }))
     const tools = { ledger: { effect: 'write', description: 'Writes a line', input, command } }
@@ -75,7 +80,7 @@ export class Room {
   }
 
   append(entry: string): readonly string[] {
-    return [process.execPath, LEDGER, 'append', this.ledger, entry]
+    return ['sh', LEDGER, 'entry', this.ledger, entry, '0']
   }
 
   effects(entry: string): number {
@@ -94,11 +99,20 @@ export class Room {
   }
 
   holdfast(args: readonly string[], disguise = HEALTHY, during?: During): Promise<Ended> {
-    return this.#run([process.execPath, PROGRAM, '--config', this.config, ...args], disguise, '', during)
+    return this.#run(
+      [process.execPath, join(this.program, 'bin', 'holdfast'), '--config', this.config, ...args],
+      disguise,
+      '',
+      during,
+    )
   }
 
   hook(says: object, disguise = HEALTHY): Promise<Ended> {
-    return this.#run([process.execPath, HOOK, 'claude'], disguise, JSON.stringify(says))
+    return this.#run(
+      [process.execPath, join(this.program, 'bin', 'hook.cjs'), 'claude'],
+      disguise,
+      JSON.stringify(says),
+    )
   }
 
   /** What was started with a disk that stays sick would wait for it for ten minutes. */
@@ -119,17 +133,21 @@ export class Room {
     during?: During,
   ): Promise<Ended> {
     const [program = '', ...args] = [...before, ...command]
-    const { PATH = '', NODE_COMPILE_CACHE = '' } = process.env
+    const { PATH = '', NODE_COMPILE_CACHE = compiledCodeOf(this.program) } = process.env
     const whole = { PATH, NODE_COMPILE_CACHE, HOME: this.folder, HOLDFAST_HOME: this.home, NO_COLOR: '1', ...env }
-    const options = {
-      cwd: this.folder,
-      env: whole,
-      timeout: isLasting ? GIVE_UP_MS : HANG_MS,
-      killSignal: 'SIGKILL' as const,
+    const child = spawn(program, args, { cwd: this.folder, env: whole })
+    const endIn = (ms: number) => setTimeout(() => child.kill('SIGKILL'), ms).unref()
+    let patience = endIn(isLasting ? GIVE_UP_SILENT_MS : HANG_MS)
+    const giveUp = () => {
+      clearTimeout(patience)
+      patience = endIn(GIVE_UP_MS)
     }
-    const child = spawn(program, args, options)
+    if (isLasting) child.stderr.once('data', giveUp)
     living.add(child)
-    child.once('exit', () => living.delete(child))
+    child.once('exit', () => {
+      clearTimeout(patience)
+      living.delete(child)
+    })
     let [stdout, stderr] = ['', '']
     child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
     child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))

@@ -41,7 +41,7 @@ const SESSION = {
 /** It could not be started, who was to carry it out gave up, or nobody knows how far it came: recorded, and not begun again. */
 const FAILED = /"state": "failed"|its run failed \(/
 
-/** How long a daemon may take to do what is there; one that stopped because of its disk is waited for no longer. */
+/** How long a daemon may take to do what is there, once it has said something; one that stopped because of its disk is waited for no longer. */
 const DAEMON_MS = 8_000
 /** One that has said what is wrong, and may try again. */
 const TROUBLED_MS = 2_000
@@ -182,12 +182,13 @@ async function withRepository(room: Room): Promise<void> {
 }
 
 async function untilDone(room: Room, daemon: ChildProcess, said: () => string): Promise<void> {
-  const began = performance.now()
-  let troubledAt = Number.MAX_VALUE
+  let [began, troubledAt] = [Number.MAX_VALUE, Number.MAX_VALUE]
   const isDone = () => {
     const now = performance.now()
+    if (said() !== '') began = Math.min(began, now)
     if (troubledAt > now && / [a-z]+\/[a-z-]+: /.test(said())) troubledAt = now
-    const isOver = daemon.exitCode !== null || now > began + DAEMON_MS || now > troubledAt + TROUBLED_MS
+    const isEnded = daemon.exitCode !== null || daemon.signalCode !== null
+    const isOver = isEnded || now > began + DAEMON_MS || now > troubledAt + TROUBLED_MS
     return isOver || (existsSync(room.ledger) && said().includes('up:'))
   }
   while (!isDone()) await new Promise((resolve) => setTimeout(resolve, 20))

@@ -12,18 +12,73 @@ interface Said {
 
 const CODE = /^[a-z][a-z-]*\/[a-z][a-z-]*$/
 
-export function errorsPage(): string {
+interface Words {
+  readonly says?: string
+  readonly do?: string
+}
+
+/** Where the words are put together elsewhere, or come from elsewhere: what they say then, and what to do. */
+export const IN_OTHER_WORDS: Readonly<Record<string, Words>> = {
+  'approvals/too-late': { says: '… has expired, or has been decided already: …, by …' },
+  'doubts/not-in-doubt': { says: '… is not in doubt any more: …; or it is gone' },
+  'internal/invariant': { says: 'what cannot be, and is: …' },
+  'internal/unexpected': { says: 'what nobody thought of: …', do: 'please report this, with what `--stack` prints' },
+  'model/auth': { says: 'the provider answered 401 or 403: …; or there is no key' },
+  'model/bad-request': { says: 'the provider answered 400, 404 or the like: …' },
+  'model/rate-limit': { says: 'the provider answered 429: …' },
+  'store/damaged': { says: 'what the database says of its damage: …' },
+  'store/postgres': { says: 'what the server says: … (with its SQLSTATE)' },
+  'tool/not-done': {
+    says: 'what a tool says with `notDone`: …',
+    do: 'as it says; the call did not happen, and the model is told so',
+  },
+  'tools/cannot-start': { do: 'mend what it names; nothing was begun' },
+  'usage/arguments': { says: 'what is wrong with the arguments: …' },
+  'usage/workspace': {
+    says: 'what is wrong with `--workspace`, or with a flag that belongs to it: …',
+    do: 'as the sentence ends: `holdfast help run` has them',
+  },
+  'workspace/refused': { says: 'why it cannot be done with this workspace: …' },
+}
+
+interface Row {
+  readonly code: string
+  readonly says: string
+  readonly do: string
+}
+
+/** One for each code. What is said in several places is here once; of many ways to say it, the first three. */
+export function errorRows(others: Readonly<Record<string, Words>> = IN_OTHER_WORDS): Row[] {
   const all = errorsInSources()
-  const codes = [...new Set(all.map(({ code }) => code))].toSorted()
-  const nouns = [...new Set(codes.map((code) => code.split('/')[0]!))]
+  const codes = [...new Set([...all.map(({ code }) => code), ...Object.keys(others)])].toSorted()
+  return codes.map((code) => {
+    const said = all.filter((each) => each.code === code)
+    const other = others[code]
+    return {
+      code,
+      says: distinct(said.map(({ message }) => message)) || (other?.says ?? ''),
+      do: distinct(said.map(({ remedy }) => remedy)) || (other?.do ?? ''),
+    }
+  })
+}
+
+const distinct = (texts: readonly (string | undefined)[]) =>
+  [...new Set(texts.filter((text) => text !== undefined && isSentence(text)))].slice(0, 3).join('<br>')
+
+/** Words, and not a path or a blank that is filled in elsewhere. */
+const isSentence = (text: string) => /[a-z]/.test(text) && text.includes(' ')
+
+export function errorsPage(): string {
+  const rows = errorRows()
+  const nouns = [...new Set(rows.map(({ code }) => code.split('/')[0]!))]
   return page(
     'Errors',
     'Every error has a code that does not change, a sentence, and what to do about it: `code: sentence; remedy` on the command line, `{ "error": { "code", "message", "remedy"?, "retry"? } }` in JSON. Where the\nwords depend on the case there is a `…`. What a run failed with is [at the end](#runs-that-failed).',
     ...nouns.flatMap((noun) => [
       `## ${noun}`,
-      nounTable(
-        codes.filter((code) => code.startsWith(`${noun}/`)),
-        all,
+      table(
+        ['code', 'says', 'do'],
+        rows.filter(({ code }) => code.startsWith(`${noun}/`)).map((row) => [`\`${row.code}\``, row.says, row.do]),
       ),
     ]),
     '## Runs that failed',
@@ -35,35 +90,31 @@ export function errorsPage(): string {
   )
 }
 
-/** What is said in several places is here once; of many ways to say it, the first three. */
-function nounTable(codes: readonly string[], all: readonly Said[]): string {
-  const distinct = (texts: readonly (string | undefined)[]) =>
-    [...new Set(texts.filter((text) => text !== undefined && /[a-z]/.test(text)))].slice(0, 3).join('<br>')
-  const rows = codes.map((code) => {
-    const said = all.filter((each) => each.code === code)
-    return [`\`${code}\``, distinct(said.map(({ message }) => message)), distinct(said.map(({ remedy }) => remedy))]
-  })
-  return table(['code', 'says', 'do'], rows)
-}
-
 /** The forms in which an error is written: made on the spot, or as a row of a table of them. */
 export function errorsInSources(): Said[] {
   const files = sourcesBelow('src').filter(({ path }) => !path.endsWith('.test.ts') && !path.startsWith('src/testing/'))
   return files.flatMap((file) => {
     const tree = parse(file)
     return [
-      ...allNodes(tree, 'NewExpression').flatMap(made),
+      ...allNodes(tree, 'NewExpression').flatMap((node) => made(node, tree)),
       ...allNodes(tree, 'ArrayExpression').flatMap(tupled),
       ...allNodes(tree, 'ObjectExpression').flatMap(listed),
     ]
   })
 }
 
-function made(node: Node): Said[] {
+function made(node: Node, tree: Node): Said[] {
   const [first, second, third] = node['arguments'] as readonly (Node | undefined)[]
   const code = textOf(first)
   if (!nameOf(node['callee']).endsWith('Error') || code === undefined || !CODE.test(code)) return []
-  return [{ code, message: textOf(second), remedy: textOf(propertyOf(third, 'remedy')) }]
+  return [{ code, message: textOf(second), remedy: textOf(declared(propertyOf(third, 'remedy'), tree)) }]
+}
+
+/** What a name that stands for it was given, last before it was used. */
+function declared(node: Node | undefined, tree: Node): Node | undefined {
+  if (node?.type !== 'Identifier') return node
+  const given = allNodes(tree, 'VariableDeclarator').filter((each) => nameOf(each['id']) === nameOf(node))
+  return given.findLast(({ end }) => end < node.start)?.['init'] as Node | undefined
 }
 
 function tupled(node: Node): Said[] {
@@ -72,6 +123,7 @@ function tupled(node: Node): Said[] {
   )
   if (code === undefined || !CODE.test(code) || message === undefined || remedy === undefined || more.length > 0)
     return []
+  if (!isSentence(message) || !isSentence(remedy)) return []
   return [{ code, message, remedy }]
 }
 
@@ -83,7 +135,9 @@ function listed(node: Node): Said[] {
   const properties = (node['properties'] as readonly Node[]).filter(({ type }) => type === 'Property')
   return properties.flatMap((each) => {
     const [key, remedy] = [textOf(each['key'] as Node), textOf(each['value'] as Node)]
-    return key !== undefined && CODE.test(key) && remedy !== undefined ? [{ code: key, remedy }] : []
+    return key !== undefined && CODE.test(key) && remedy !== undefined && isSentence(remedy)
+      ? [{ code: key, remedy }]
+      : []
   })
 }
 

@@ -31,6 +31,10 @@ const ACTION_STATES = Object.keys(ACTION_MOVES) as ActionState[]
 /** Nothing more will happen to it in this run; an action in doubt is listed, and the run goes on. */
 export const isSettled = (state: ActionState): boolean => ACTION_MOVES[state].length === 0 || state === 'in_doubt'
 
+/** Who says what became of it: of one in doubt, nobody yet. */
+export const settlerOf = ({ state, settledBy }: Pick<Action, 'state' | 'settledBy'>): { settledBy?: string } =>
+  settledBy === null || state === 'in_doubt' ? {} : { settledBy }
+
 export interface Decision {
   readonly kind: 'allow' | 'deny'
   readonly by: string

@@ -9,7 +9,7 @@ import { sql } from '../store/sql.ts'
 import { all, one, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { findEntry } from '../threads/conversation.ts'
-import { UNDECIDED, actionRow, findAction } from './action.ts'
+import { UNDECIDED, actionRow, findAction, settlerOf } from './action.ts'
 import type { Action } from './action.ts'
 import { approvalRow, approvalsIn, approvalsOfRun, pendingApprovals } from './approval.ts'
 import type { Approval, ApprovalState } from './approval.ts'
@@ -171,7 +171,7 @@ export function viewAsked({ approval, action, run, said }: AskedMatter) {
 
 /** The public JSON form of an action in doubt. */
 export function viewDoubt({ action, run, said }: Matter) {
-  const { id, tool, input, signature, state, error, tries, startedAt, settledBy, givenUp } = action
+  const { id, tool, input, signature, state, error, tries, startedAt, givenUp } = action
   return {
     id,
     runId: run.id,
@@ -188,7 +188,7 @@ export function viewDoubt({ action, run, said }: Matter) {
     ...(startedAt === null ? {} : { startedAt: iso(startedAt) }),
     /** What was seen of it: its output, and what a probe said. */
     ...(error === null ? {} : { seen: error }),
-    ...(settledBy === null || settledBy === 'nobody' ? {} : { settledBy }),
+    ...(action.settledBy === 'nobody' ? {} : settlerOf(action)),
     ...(givenUp === null ? {} : { givenUp }),
     ...(said === '' ? {} : { modelSaid: said }),
   }

@@ -205,6 +205,7 @@ export function* withdrawActions(runId: RunId): Transition<void> {
       error = case when tries > 0 then 'its run ended before it was done again' else 'the run ended' end
     where run_id = ${runId} and state in ('proposed', 'waiting', 'approved') returning *`,
   )
-  for (const action of ended) if (action.state === 'in_doubt') yield* recordSettled(action)
+  const inOrder = ended.toSorted((a, b) => a.entrySeq - b.entrySeq || a.ordinal - b.ordinal)
+  for (const action of inOrder) if (action.state === 'in_doubt') yield* recordSettled(action)
   yield* withdrawApprovals(runId)
 }

@@ -4,6 +4,7 @@ import { familyOf } from '../runs/children.ts'
 import { findRun, isTerminal } from '../runs/run.ts'
 import type { Run } from '../runs/run.ts'
 import type { Transition } from '../store/transition.ts'
+import { settlerOf } from './action.ts'
 import type { Action, ActionState } from './action.ts'
 import { approvalOfAction } from './approval.ts'
 import type { Approval } from './approval.ts'
@@ -101,7 +102,7 @@ export function viewStatement(statement: Statement) {
 }
 
 function viewEffect({ action, approval }: Effect) {
-  const { id, tool, input, signature, digest, state, decision, tries, result, error, settledBy, givenUp } = action
+  const { id, tool, input, signature, digest, state, decision, tries, result, error, givenUp } = action
   return {
     actionId: id,
     tool,
@@ -114,7 +115,7 @@ function viewEffect({ action, approval }: Effect) {
     tries,
     ...at('startedAt', action.startedAt),
     ...at('settledAt', action.settledAt),
-    ...(settledBy === null ? {} : { settledBy }),
+    ...settlerOf(action),
     ...(givenUp === null ? {} : { givenUp }),
     ...(state === 'done' ? { result } : {}),
     ...(error === null ? {} : { error }),

@@ -1,26 +1,13 @@
 import { iso } from '../base/clock.ts'
 import { LIMITS } from '../base/limits.ts'
 import { beginningOf } from '../base/text.ts'
+import { settlerOf } from './action.ts'
 import type { Action } from './action.ts'
 
 /** The public JSON form of an action. */
 export function viewAction(action: Action) {
-  const {
-    id,
-    runId,
-    tool,
-    effect,
-    input,
-    signature,
-    state,
-    decision,
-    settledBy,
-    repeatOf,
-    result,
-    error,
-    startedAt,
-    settledAt,
-  } = action
+  const { id, runId, tool, effect, input, signature, state, decision, repeatOf, result, error, startedAt, settledAt } =
+    action
   return {
     id,
     runId,
@@ -32,7 +19,7 @@ export function viewAction(action: Action) {
     signature,
     state,
     ...(decision === null ? {} : { decision: { ...decision, at: iso(action.createdAt) } }),
-    ...(settledBy === null ? {} : { settledBy }),
+    ...settlerOf(action),
     ...(repeatOf === null ? {} : { repeatOf }),
     // A person changed the call into that one, or said that this one may be done once more.
     ...(action.replacedBy === null ? {} : { replacedBy: action.replacedBy }),

@@ -30,8 +30,7 @@ export function createClient(options: ClientOptions): Api {
   return {
     async call<N extends EndpointName>(name: N, ask: Ask<N>): Promise<Answer<N>> {
       const { url, init } = requestFor(name, ask)
-      const response = await answered(options, url, init)
-      return (await response.json()) as Answer<N>
+      return (await bodyOf(options, await answered(options, url, init))) as Answer<N>
     },
   }
 }
@@ -71,20 +70,47 @@ export async function answered(
     response = await ask(`${base}${url}`, {
       ...init,
       headers: { ...headersFor(options), ...headers },
-      // A redirect would show the token to whoever is at its end.
-      redirect: 'error',
+      // One that is followed would show the token to whoever is at its end.
+      redirect: 'manual',
       cache: 'no-store',
     })
   } catch (cause) {
-    throw new HoldfastError('daemon/no-answer', `nobody answers at ${base === '' ? 'this address' : base}`, {
-      remedy: 'check that the daemon is up, and HOLDFAST_URL',
-      retry: { afterMs: 1_000 },
-      cause,
-    })
+    throw noAnswer(options, cause)
   }
-  if (!response.ok) throw await problemOf(response)
+  if (response.type === 'opaqueredirect') throw notOurs(options, 'it sends one elsewhere')
+  if (!response.ok) throw await problemOf(options, response)
   return response
 }
+
+/** What a good answer says. A page where one has to sign in, of a proxy in between, is none, although its status is 200. */
+async function bodyOf(options: ClientOptions, response: Response): Promise<unknown> {
+  const text = await response.text().catch((cause: unknown) => {
+    throw noAnswer(options, cause)
+  })
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw notOurs(options, 'its answer is no JSON')
+  }
+}
+
+/** A page has no other daemon than the one that served it. */
+const isFar = (url: string) => url !== ''
+
+const noAnswer = ({ url }: ClientOptions, cause: unknown) =>
+  new HoldfastError('daemon/no-answer', `nobody answers at ${url === '' ? 'this address' : url}`, {
+    remedy: isFar(url) ? 'check that the daemon is up, and HOLDFAST_URL' : 'check that the daemon is up',
+    retry: { afterMs: 1_000 },
+    cause,
+  })
+
+/** Somebody answers, and it is not a daemon. */
+export const notOurs = ({ url }: ClientOptions, why: string) =>
+  new HoldfastError('daemon/strange-answer', `what answers is not a Holdfast daemon (${why})`, {
+    remedy: isFar(url)
+      ? 'check HOLDFAST_URL, and what is between here and the daemon'
+      : 'load this page again, and sign in where a proxy asks you to',
+  })
 
 interface Refusal {
   readonly code: string
@@ -93,14 +119,10 @@ interface Refusal {
   readonly retry?: { readonly afterMs: number }
 }
 
-async function problemOf(response: Response): Promise<HoldfastError> {
-  const { error } = (await response.json().catch(() => ({}))) as { readonly error?: Partial<Refusal> }
-  const { code, message = `status ${response.status}`, remedy, retry } = error ?? {}
-  if (code === undefined) {
-    return new HoldfastError('daemon/strange-answer', `what answers is not a Holdfast daemon (${message})`, {
-      remedy: 'check HOLDFAST_URL, and what is between here and the daemon',
-    })
-  }
+async function problemOf(options: ClientOptions, response: Response): Promise<HoldfastError> {
+  const said = (await response.json().catch(() => null)) as { readonly error?: Partial<Refusal> } | null
+  const { code, message = `status ${response.status}`, remedy, retry } = said?.error ?? {}
+  if (code === undefined) return notOurs(options, message)
   return new HoldfastError(code, message, {
     ...(remedy === undefined ? {} : { remedy }),
     ...(retry === undefined ? {} : { retry }),

@@ -121,6 +121,15 @@ test('a folder is made with its parents, private', async () => {
   expect([join(folder, 'a'), deep].map(modeOf)).toEqual(['700', '700'])
 })
 
+test('a file where a folder should be is called that', async () => {
+  const file = join(folder, 'file')
+  await writeFileAtomic(file, '')
+  await expect(ensureFolder(file)).rejects.toMatchObject({
+    code: 'files/not-a-folder',
+    message: expect.stringContaining('is not a folder') as string,
+  })
+})
+
 const disk = mountTmpfs('size=64k')
 
 describe.skipIf(disk === undefined)('on disks that refuse', () => {

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { HoldfastError, type ErrorDetails } from './errors.ts'
@@ -75,9 +75,9 @@ export async function replaceFile(
 export async function ensureFolder(path: string, mode = 0o700): Promise<void> {
   const folder = resolve(path)
   // The usual case, without the threads that the rest needs.
-  if (existsSync(folder)) return
+  if (existsSync(folder)) return refuseFile(folder)
   const made = await named(folder, () => makeFolder(folder, mode))
-  if (made === 'exists') return
+  if (made === 'exists') return refuseFile(folder)
   if (made === 'no-parent') {
     await ensureFolder(dirname(folder), mode)
     const again = await named(folder, () => makeFolder(folder, mode))
@@ -85,6 +85,11 @@ export async function ensureFolder(path: string, mode = 0o700): Promise<void> {
     if (again === 'no-parent') throw unwritable(folder)
   }
   await syncFolder(dirname(folder))
+}
+
+function refuseFile(folder: string): void {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== false) return
+  throw new HoldfastError(NO_FOLDER.code, `${folder} is not a folder`, { remedy: NO_FOLDER.remedy })
 }
 
 // Not the recursive form of the runtime: on a read-only disk it says that the folder does not exist.

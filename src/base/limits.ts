@@ -10,6 +10,12 @@ export const LIMITS = {
   batchMs: 10,
   /** A process waits this long for another's write lock before it says `store/busy`. */
   lockWaitMs: 30_000,
+  /** Inside of SQLite a lock is waited for so long and no longer: that wait stops the whole process. The rest of the waiting is asynchronous. */
+  blockingWaitMs: 4,
+  /** A new database is switched to its write-ahead log under a lock; of several processes that open it together each waits so long. */
+  openWaitMs: 5_000,
+  /** A process that died leaves its writer's row, which says what its last commit was. Nobody asks for it so long after that. */
+  writersKeptMs: 7 * 86_400_000,
   /** Look for other processes' commits this often when no file notification came (network mounts, lost events). */
   changePollMs: 500,
   /** Pokes of other processes are gathered this long: a burst of commits wakes them once. */
@@ -18,6 +24,7 @@ export const LIMITS = {
   /** PostgreSQL: connections of one process, and how many of them write at once (the others wait and share a commit). */
   poolConnections: 10,
   writingConnections: 3,
+  /** A server that takes longer to accept a connection, or to say a word when its own time limit is over, counts as away. */
   connectMs: 5_000,
   /** A listening connection can die without a word (a router that forgot it); this often it is asked. */
   earCheckMs: 5_000,

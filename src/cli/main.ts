@@ -5,11 +5,11 @@ import { Command, CommanderError } from 'commander'
 import { HoldfastError, describeError, viewError } from '../base/errors.ts'
 import { ownVersion } from '../base/version.ts'
 import { outlineCommands } from './commands.ts'
-import { beDiscreet } from './discreet.ts'
-import { EXIT, exitCodeOf } from './exit-code.ts'
-import { jsonText, makeOutput, visible } from './output.ts'
+import { beDiscreet } from './around/discreet.ts'
+import { EXIT, exitCodeOf } from './words/exit-code.ts'
+import { jsonText, makeOutput, visible } from './words/output.ts'
 
-export { watchOutput } from './broken-output.ts'
+export { watchOutput } from './words/broken-output.ts'
 
 /** How a command says its exit code: the last one that ran. */
 export type SetExit = (code: number) => void

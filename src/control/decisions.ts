@@ -32,13 +32,16 @@ export async function listAsked(desk: Desk, ask: Ask<'approvals.list'>): Promise
   return paged(found.map(viewAsked), limit)
 }
 
-/** With what `always` would mean, for whoever is about to say it. */
+/** With what `always` would mean, and whether it can be changed, for whoever is about to say it. */
 export async function showAsked(desk: Desk, { approval }: Ask<'approvals.show'>): Promise<Answer<'approvals.show'>> {
   const matter = await theApproval(desk.runtime.store, approval)
   const view = viewAsked(matter)
   if (matter.approval.state !== 'pending') return view
-  const narrow = narrowestRule(matter.action, matter.run.agent)
-  return { ...view, always: 'refused' in narrow ? narrow : { rule: describeRule(narrow.rule) } }
+  const { action, run } = matter
+  const narrow = narrowestRule(action, run.agent)
+  // The tools of a function and of a client are known to it alone.
+  const editable = run.request.kind === 'agent' && run.input === null
+  return { ...view, editable, always: 'refused' in narrow ? narrow : { rule: describeRule(narrow.rule) } }
 }
 
 const lookAt = (id: string) => `\`holdfast approvals show ${id}\``

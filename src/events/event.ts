@@ -9,7 +9,7 @@ import type { Joint, Transition } from '../store/transition.ts'
  * The log of what happened: append-only, totally ordered, written in the transaction it tells about. `noun.verb` in
  * the past tense; a run's end is one `run.finished`.
  */
-const EVENT_TYPES = [
+export const EVENT_TYPES = [
   'thread.created',
   'thread.stopped',
   'thread.reopened',

@@ -10,16 +10,19 @@ export interface NewCommit {
   readonly message: string | Buffer
   /** As it stands in a commit; ours, unless given. */
   readonly author?: Buffer
+  /** In which its author and message are written; UTF-8, unless given. */
+  readonly encoding?: string | undefined
   readonly objects?: string | undefined
 }
 
 /** Writes a commit byte by byte: nothing in it comes from an environment, so the same work is the same commit. */
 export async function writeCommit(git: Git, repo: Repository, commit: NewCommit): Promise<Sha> {
   const parents = commit.parents.map((parent) => `parent ${parent}\n`).join('')
+  const encoding = commit.encoding === undefined ? '' : `encoding ${commit.encoding}\n`
   const content = Buffer.concat([
     Buffer.from(`tree ${commit.tree}\n${parents}author `),
     commit.author ?? Buffer.from(identity(commit.at)),
-    Buffer.from(`\ncommitter ${identity(commit.at)}\n\n`),
+    Buffer.from(`\ncommitter ${identity(commit.at)}\n${encoding}\n`, 'latin1'),
     typeof commit.message === 'string' ? Buffer.from(`${commit.message.trimEnd()}\n`) : commit.message,
   ])
   const desk = atDesk(repo, { objects: commit.objects })
@@ -30,6 +33,7 @@ export interface ReadCommit {
   readonly tree: Sha
   readonly parents: readonly Sha[]
   readonly author: Buffer
+  readonly encoding: string | undefined
   readonly message: Buffer
 }
 
@@ -42,6 +46,7 @@ export async function readCommit(git: Git, repo: Repository, commit: Sha, object
     tree: all('tree')[0] ?? '',
     parents: all('parent'),
     author: Buffer.from(all('author')[0] ?? '', 'latin1'),
+    encoding: all('encoding')[0],
     message: gap === -1 ? Buffer.alloc(0) : stdout.subarray(gap + 2),
   }
 }

@@ -7,15 +7,15 @@ import { writeCommit } from './commit.ts'
 import type { Git } from './git.ts'
 import { findRepository, openRepository, requireGit, type OpenedRepository } from './repository.ts'
 import { atDesk } from './room.ts'
-import { runGit, tryGit } from './run-git.ts'
+import { askGit, runGit } from './run-git.ts'
 import { takeTree } from './take.ts'
 
 /** Makes the folder a repository with one commit of what is in it (ignored files are not): for `--init`. One that has a commit stays as it is. */
 export async function initRepository(git: Git, folder: string, at: number): Promise<OpenedRepository> {
   await requireGit(git)
   if ((await findRepository(git, folder)) === undefined) {
-    const branch = await tryGit(git, ['config', '--get', 'init.defaultBranch'], { asUser: true })
-    const name = branch.stdout.toString().trim() || 'main'
+    const branch = await askGit(git, ['config', '--get', 'init.defaultBranch'], { asUser: true })
+    const name = branch.text || 'main'
     await runGit(git, ['init', '-q', '--template=', `--initial-branch=${name}`, '--', folder], { cwd: folder })
   }
   const found = await findRepository(git, folder)

@@ -60,7 +60,10 @@ async function landBranch(
   landing: Landing,
   trees: readonly WorkingTree[],
 ): Promise<Landed> {
-  for (const { top, gitDir } of trees) if (gitDir !== undefined) await retreat(git, repo, { top, gitDir }, landing)
+  for (const { top, gitDir } of trees) {
+    const refused = gitDir === undefined ? undefined : await retreat(git, repo, { top, gitDir }, landing)
+    if (refused !== undefined) return refused
+  }
   const tip = await readRef(git, repo, landing.target)
   if (tip === undefined) return ready('branch-gone', `there is no ${landing.target} any more`)
   if (await isIn(git, repo, landing.to, tip)) return { kind: 'landed', followed: false }
@@ -75,14 +78,33 @@ interface Tree {
 }
 
 /** It was checked out when this began, and the user has gone to another branch: the files follow that one. */
-async function retreat(git: Git, repo: Repository, { top, gitDir }: Tree, landing: Landing): Promise<void> {
+async function retreat(
+  git: Git,
+  repo: Repository,
+  { top, gitDir }: Tree,
+  landing: Landing,
+): Promise<Landed | undefined> {
   const stage = stageOf(gitDir, landing.runId)
   if (await hasBegun(stage)) {
+    // They may have taken away the lock of the one that died; without one, what they stage meanwhile would be lost.
+    const refused = await takeIndex(git, { top, gitDir }, stage)
+    if (refused !== undefined) return refused
     const own = await mkdtemp(join(stage, 'try-'))
     const changes = await changesBetween(git, repo, landing.from, landing.to)
     await followHead(git, { repo, top, gitDir, stage, own }, changes, landing)
   }
   await clean(git, gitDir, stage)
+  return undefined
+}
+
+/** Git's own lock of the index, or why there is none to be had. */
+async function takeIndex(git: Git, { top, gitDir }: Tree, stage: string): Promise<Landed | undefined> {
+  const locked = await lockIndex(git, gitDir, stage)
+  if (locked === 'locked') return undefined
+  if (!(await hasBegun(stage))) await removeFolder(git, stage)
+  if (locked === 'busy')
+    return { kind: 'busy', reason: `another git command is at work in ${top}: there is an index.lock` }
+  return ready('file-system', `the file system of ${top} has no hard links, so files cannot be put in place`)
 }
 
 async function followHead(git: Git, site: Site, changes: readonly Change[], landing: Landing): Promise<void> {
@@ -105,13 +127,8 @@ async function landInTree(git: Git, repo: Repository, { top, gitDir }: Tree, lan
     return ready('file-system', `${top} is on another file system than its git folder, so files cannot be put in place`)
   }
   const stage = stageOf(gitDir, landing.runId)
-  const locked = await lockIndex(git, gitDir, stage)
-  if (locked !== 'locked') {
-    if (!(await hasBegun(stage))) await removeFolder(git, stage)
-    if (locked === 'busy')
-      return { kind: 'busy', reason: `another git command is at work in ${top}: there is an index.lock` }
-    return ready('file-system', `the file system of ${top} has no hard links, so files cannot be put in place`)
-  }
+  const refused = await takeIndex(git, { top, gitDir }, stage)
+  if (refused !== undefined) return refused
   await git.point?.('land/locked')
   const own = await mkdtemp(join(stage, 'try-'))
   try {

@@ -64,7 +64,7 @@ async function putOne(
   tip: Sha,
   at: number,
 ): Promise<Sha | string[]> {
-  const step = await readCommit(git, repo, commit)
+  const { author, encoding, message, ...step } = await readCommit(git, repo, commit)
   const tipTree = await treeOf(git, repo, tip)
   // Two children of the commit before the step: so that is what both sides are compared with, whatever the branch's history is.
   const ours = await writeCommit(git, repo, { tree: tipTree, parents: [before], at: 0, message: 'ours' })
@@ -78,5 +78,5 @@ async function putOne(
       remedy: 'check that git is 2.39 or newer',
     })
   if (tree === tipTree) return tip
-  return writeCommit(git, repo, { tree, parents: [tip], at, author: step.author, message: step.message })
+  return writeCommit(git, repo, { tree, parents: [tip], at, author, encoding, message })
 }

@@ -1,8 +1,9 @@
 import { lstat, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 import { sleep } from '../base/clock.ts'
 import { HoldfastError, invariant } from '../base/errors.ts'
+import { errorCode, syncFolder } from '../base/files.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { Git, Sha } from './git.ts'
 import type { Repository } from './repository.ts'
@@ -33,11 +34,23 @@ export async function setRef(git: Git, repo: Repository, ref: string, change: Re
   const { to, old, message = 'holdfast', gitDir = repo.commonDir } = change
   const [args, options] = [['update-ref', '-m', message, ref, to, old ?? '0'.repeat(to.length)], { gitDir }]
   const end = await tryGit(git, args, { ...options, at: git.clock.now() })
-  if (end.code === 0) return 'set'
-  const now = await readRef(git, repo, ref)
-  if (now === to) return 'set'
+  const now = end.code === 0 ? to : await readRef(git, repo, ref)
+  if (now === to) {
+    await syncName(join(repo.commonDir, ref))
+    return 'set'
+  }
   if (now !== (old ?? undefined)) return 'moved'
   throw lockedBy(ref, end.stderr) ?? (await failureOf(args, end, options))
+}
+
+/**
+ * Git syncs what a ref says, and not the folder that names it: whoever is told of a branch finds it there after a power loss, also
+ * where the repository is not on the disk of the database. A ref that is kept in another way has no folder.
+ */
+async function syncName(file: string): Promise<void> {
+  await syncFolder(dirname(file)).catch((error: unknown) => {
+    if (errorCode(error) !== 'ENOENT') throw error
+  })
 }
 
 /** Sets one of our own refs, whatever it was. */

@@ -150,7 +150,7 @@ async function look(git: Git, folder: string): Promise<readonly string[] | undef
 }
 
 async function trusted(git: Git): Promise<Trust> {
-  const end = await tryGit(git, ['config', '-z', '--get-all', 'safe.directory'], { asUser: true })
+  const end = await askGit(git, ['config', '-z', '--get-all', 'safe.directory'], { asUser: true })
   const all = end.stdout.toString().split('\0')
   // Several can be given only as several settings; the last one that says something decides, and * is the usual one.
   const said = all.findLast((each) => each !== '')

@@ -78,12 +78,13 @@ async function misheard(
 }
 
 function heardOf({ lastShown }: Listener, told: Told, { sessionId, transcript, cwd }: HookEvent): Heard {
-  const { client, ordinal, tmux, startedFrom, startedBy } = told
+  const { client, ordinal, tmux, startedFrom, startedBy, codexAround } = told
   const shown = told.shown === undefined ? lastShown?.(sessionId) : told.shown
   return {
     client,
     sessionId,
-    ...given({ process: identityOf(told.process), transcript, cwd, ordinal, shown }),
+    ...given({ process: identityOf(told.process), transcript, cwd, ordinal, shown, codexAround }),
+    ...given({ above: told.above?.flatMap((each) => identityOf(each) ?? []) }),
     ...(startedFrom === undefined ? {} : { startedFrom: startedFrom as ThreadId }),
     ...(startedBy === undefined ? {} : { startedBy: startedBy as RunId }),
     ...(tmux === undefined ? {} : { wake: { kind: 'tmux', ...tmux } }),

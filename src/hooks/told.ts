@@ -30,6 +30,10 @@ export interface Told {
   readonly isAttended?: boolean
   /** HOLDFAST_RUN in the client's environment: the run that started it. */
   readonly startedBy?: string
+  /** The processes above the client's, the nearest first, where it may have been started by a session of Codex or Gemini CLI. */
+  readonly above?: readonly ToldProcess[]
+  /** CODEX_THREAD_ID in the client's environment: its own session, or the one that started it. */
+  readonly codexAround?: string
   /** From the spool: nobody waits for the answer. */
   readonly isReplayed?: boolean
 }
@@ -62,6 +66,7 @@ export function readTold(value: unknown): Told | Unreadable {
   if (typeof client !== 'string' || !isClient(client)) return unreadable('it does not name its client')
   if (typeof input !== 'string') return unreadable('it does not say what the client said')
   const [id, startedFrom, startedBy] = [textOf(value, 'id'), textOf(value, 'startedFrom'), textOf(value, 'startedBy')]
+  const codexAround = textOf(value, 'codexAround')
   const role = ROLES.find((each) => each === value['role'])
   return {
     ...(id === undefined ? {} : { id }),
@@ -71,7 +76,8 @@ export function readTold(value: unknown): Told | Unreadable {
     ...(isCount(ordinal) ? { ordinal } : {}),
     ...(shown === null || typeof shown === 'string' ? { shown } : {}),
     ...processIn(value['process']),
-    ...given({ startedFrom, startedBy, role }),
+    ...given({ startedFrom, startedBy, codexAround, role }),
+    ...aboveIn(value['above']),
     ...(value['isAttended'] === true ? { isAttended: true } : {}),
     ...tmuxIn(value['tmux']),
   }
@@ -85,6 +91,15 @@ function processIn(value: unknown): { readonly process?: ToldProcess } {
   const { pid, startTime } = value
   if (!isCount(startTime) || boot === undefined || pidNamespace === undefined) return { process: { pid } }
   return { process: { pid, startTime, boot, pidNamespace } }
+}
+
+/** As many as the hook's command looks at; what is no process is none. */
+const MOST_ABOVE = 16
+
+function aboveIn(value: unknown): Pick<Told, 'above'> {
+  if (!Array.isArray(value)) return {}
+  const above = value.slice(0, MOST_ABOVE).flatMap((each: unknown) => processIn(each).process ?? [])
+  return above.length === 0 ? {} : { above }
 }
 
 function tmuxIn(value: unknown): Pick<Told, 'tmux'> {

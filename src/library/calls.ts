@@ -94,7 +94,8 @@ export class CallDesk {
 
   async #prepared(calls: readonly NewCall[]): Promise<StoredCall[]> {
     const { random } = this.#runtime
-    for (const name of new Set(calls.map((call) => call.function))) await this.#openCallsOf(name)
+    const shared = calls.filter(({ threadId }) => threadId === undefined)
+    for (const name of new Set(shared.map((call) => call.function))) await this.#openCallsOf(name)
     for (const { function: name, threadId } of calls)
       if (threadId !== undefined) await this.#openThread(name, threadId as ThreadId)
     await this.#takeRoom(calls.length)

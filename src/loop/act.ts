@@ -51,6 +51,16 @@ export class Stopped extends Error {
 /** A tool met a limit of the run itself: the call is answered, and the run ends. */
 export class LimitReached extends Error {}
 
+/** One action on its way to its end, by whom, and until when. */
+interface Doing {
+  readonly ports: ActPorts
+  readonly attempt: AttemptRef
+  readonly action: Action
+  readonly signal: AbortSignal
+  /** What an earlier try may have done. A second one that did not even begin says nothing about the first. */
+  readonly doubt?: string | undefined
+}
+
 /**
  * Brings every action of one reply to its end: reads side by side, writes one after the other in the model's order. One
  * that fails does not stop the others. What had started before a crash is first looked up.
@@ -63,7 +73,7 @@ export async function settleActions(
 ): Promise<Action[]> {
   const settled = new Map<string, Action>()
   const settle = async (action: Action) => {
-    const end = await settleOne(ports, attempt, action, signal)
+    const end = await settleOne({ ports, attempt, action, signal })
     settled.set(action.id, end)
     ports.onAction(end)
   }
@@ -83,9 +93,10 @@ async function allOver(work: readonly Promise<void>[]): Promise<void> {
   if (broken?.status === 'rejected') throw broken.reason
 }
 
-async function settleOne(ports: ActPorts, attempt: AttemptRef, action: Action, signal: AbortSignal): Promise<Action> {
+async function settleOne(doing: Doing): Promise<Action> {
+  const { ports, attempt, action, signal } = doing
   if (isSettled(action.state) || action.state === 'waiting') return action
-  if (action.state === 'started') return recoverAction(ports, attempt, action, signal)
+  if (action.state === 'started') return recoverAction(doing)
   // Told to stop, by the turn's time or a person: what has not begun is withdrawn with the run.
   if (signal.aborted) throw new Stopped('cancel-requested')
   const tool = ports.tools.get(action.tool)
@@ -96,7 +107,7 @@ async function settleOne(ports: ActPorts, attempt: AttemptRef, action: Action, s
   if (start.kind === 'refused') throw new Stopped(start.why)
   if (start.kind === 'settled') return start.action
   ports.onAction(start.action)
-  return performAction(ports, attempt, start.action, signal)
+  return performAction({ ...doing, action: start.action })
 }
 
 const nowOf = ({ agent, policy, approvalMs }: ActPorts, tool: Tool | undefined): Now => ({
@@ -112,29 +123,23 @@ async function couldStill(ports: ActPorts, tool: Tool | undefined, { id, runId }
   return ports.whoCouldStill?.(runId)
 }
 
-/** `doubt`: what an earlier try may have done. A second one that did not even begin says nothing about the first. */
-async function performAction(
-  ports: ActPorts,
-  attempt: AttemptRef,
-  action: Action,
-  signal: AbortSignal,
-  doubt?: string,
-): Promise<Action> {
+async function performAction(doing: Doing): Promise<Action> {
+  const { ports, action, signal, doubt } = doing
   const tool = ports.tools.get(action.tool)
   if (tool === undefined)
-    return settle(ports, action, { kind: 'failed', error: `there is no tool ${action.tool} any more` }, 'nobody')
-  const context = contextOf(ports, attempt, action, tool, signal)
+    return settle(doing, { kind: 'failed', error: `there is no tool ${action.tool} any more` }, 'nobody')
+  const context = contextOf(doing, tool)
   const outcome = await guarded(action, () => dispatch(tool, action.input, context), context)
   if (outcome.kind === 'failed' && outcome.endsRun === true) {
-    await settle(ports, action, outcome, 'its tool')
+    await settle(doing, outcome, 'its tool')
     throw new LimitReached(outcome.error)
   }
   // Once: a second try that is cut off as well is no accident any more.
   if (doubt === undefined && mayRepeat(tool, action, outcome) && !signal.aborted)
-    return repeat(ports, attempt, action, tool, outcome.error, signal)
+    return repeat({ ...doing, doubt: outcome.error }, tool)
   if (doubt === undefined || outcome.kind !== 'failed' || outcome.unbegun !== true)
-    return settleTry(ports, attempt, action, tool, outcome, context)
-  return settle(ports, action, { kind: 'in-doubt', error: `${doubt}; another try: ${outcome.error}` }, 'nobody')
+    return settleTry(doing, tool, outcome, context)
+  return settle(doing, { kind: 'in-doubt', error: `${doubt}; another try: ${outcome.error}` }, 'nobody')
 }
 
 type Doubt = Extract<ToolOutcome, { kind: 'in-doubt' }>
@@ -147,24 +152,13 @@ const mayRepeat = (tool: Tool, { effect }: Action, outcome: ToolOutcome): outcom
   tool.idempotent && effect === 'write' && outcome.kind === 'in-doubt' && outcome.over === true
 
 /** What the first try may have done is a fact that must not be lost: if there can be no second one, the doubt is kept. */
-async function repeat(
-  ports: ActPorts,
-  attempt: AttemptRef,
-  action: Action,
-  tool: Tool,
-  doubt: string,
-  signal: AbortSignal,
-): Promise<Action> {
-  const found = await asked(tool, action.input, contextOf(ports, attempt, action, tool, signal))
-  if (found.kind === 'done') return settle(ports, action, found, 'its probe')
+async function repeat(doing: Doing, tool: Tool): Promise<Action> {
+  const { ports, action, doubt } = doing
+  const found = await asked(tool, action.input, contextOf(doing, tool))
+  if (found.kind === 'done') return settle(doing, found, 'its probe')
   const trouble = await ports.folders.prepare(markOf(action, action.tries + 1)).then(() => undefined, describeError)
-  if (trouble === undefined) return restarted(ports, attempt, action, signal, doubt)
-  return settle(
-    ports,
-    action,
-    { kind: 'in-doubt', error: `${doubt}; it could not be tried again: ${trouble}` },
-    'nobody',
-  )
+  if (trouble === undefined) return restarted(doing)
+  return settle(doing, { kind: 'in-doubt', error: `${doubt}; it could not be tried again: ${trouble}` }, 'nobody')
 }
 
 /** With its exact bytes, or not at all. */
@@ -178,62 +172,47 @@ function dispatch(tool: Tool, input: unknown, context: ToolContext): Promise<Too
 }
 
 /** What was cut off by its own time is asked for at once; after a stop of the turn there is no time for questions. */
-async function settleTry(
-  ports: ActPorts,
-  attempt: AttemptRef,
-  action: Action,
-  tool: Tool,
-  outcome: ToolOutcome,
-  context: ToolContext,
-): Promise<Action> {
-  if (outcome.kind === 'done') return settle(ports, action, outcome, 'its tool')
+async function settleTry(doing: Doing, tool: Tool, outcome: ToolOutcome, context: ToolContext): Promise<Action> {
+  const { action } = doing
+  if (outcome.kind === 'done') return settle(doing, outcome, 'its tool')
   // The taker performs it again; a failure that it never had would be told to the model, a doubt to a person.
   if (context.signal.reason === 'lease-lost' && (action.effect === 'read' || mayRepeat(tool, action, outcome)))
     throw new Stopped('cancel-requested')
   // A read leaves nothing behind that anybody could doubt.
-  if (action.effect === 'read') return settle(ports, action, { kind: 'failed', error: outcome.error }, 'its tool')
+  if (action.effect === 'read') return settle(doing, { kind: 'failed', error: outcome.error }, 'its tool')
   const mayAsk = outcome.kind === 'in-doubt' && !context.signal.aborted
   // Its own time is over, so the question gets another.
-  const found = mayAsk
-    ? await asked(tool, action.input, contextOf(ports, attempt, action, tool, context.signal))
-    : NO_ANSWER
-  if (found.kind !== 'unknown') return settle(ports, action, found, 'its probe')
-  return settle(ports, action, { ...outcome, error: `${outcome.error}${found.said}` }, 'its tool')
+  const found = mayAsk ? await asked(tool, action.input, contextOf(doing, tool)) : NO_ANSWER
+  if (found.kind !== 'unknown') return settle(doing, found, 'its probe')
+  return settle(doing, { ...outcome, error: `${outcome.error}${found.said}` }, 'its tool')
 }
 
 /**
  * The worker died after this action's intent was recorded. Evidence first: what the tool's own process left behind, then
  * the tool's idempotency, then its probe. Without any, a write stays in doubt; a read is simply performed again.
  */
-async function recoverAction(
-  ports: ActPorts,
-  attempt: AttemptRef,
-  action: Action,
-  signal: AbortSignal,
-): Promise<Action> {
+async function recoverAction(doing: Doing): Promise<Action> {
+  const { ports, action } = doing
   const tool = ports.tools.get(action.tool)
-  if (tool === undefined)
-    return settle(ports, action, { kind: 'in-doubt', error: 'its tool is not there any more' }, 'nobody')
-  const context = contextOf(ports, attempt, action, tool, signal)
+  if (tool === undefined) return settle(doing, { kind: 'in-doubt', error: 'its tool is not there any more' }, 'nobody')
+  const context = contextOf(doing, tool)
   const isSeen = ports.folders.isThere(context.mark, action.home)
   const left = await leftBehind(tool, action, context, isSeen)
   if (left !== undefined && (left.kind === 'done' || left.kind === 'failed'))
-    return settle(ports, action, left, 'what its process left behind')
-  if (left?.kind === 'never-started' || action.effect === 'read') return again(ports, attempt, action, signal)
+    return settle(doing, left, 'what its process left behind')
+  if (left?.kind === 'never-started' || action.effect === 'read') return again(doing)
   const doubt = left?.error ?? 'its worker died while it was under way'
   const mayBeOver = left?.over !== false
-  if (tool.idempotent && mayBeOver && (await tool.goesOn?.(action.id)) !== true)
-    return again(ports, attempt, action, signal, doubt)
+  if (tool.idempotent && mayBeOver && (await tool.goesOn?.(action.id)) !== true) return again({ ...doing, doubt })
   // Whoever could still do it is ended first: before that, "not done" is not an answer but a moment, a person's too.
   const rival = await couldStill(ports, tool, action)
   const found = await asked(tool, action.input, context)
-  if (found.kind === 'done') return settle(ports, action, found, 'its probe')
+  if (found.kind === 'done') return settle(doing, found, 'its probe')
   // Not done so far; where it cannot be seen, it may be under way, and still be done.
-  if (found.kind === 'failed' && isSeen && mayBeOver && rival === undefined)
-    return again(ports, attempt, action, signal)
+  if (found.kind === 'failed' && isSeen && mayBeOver && rival === undefined) return again(doing)
   const said = found.kind === 'unknown' ? found.said : '; its probe says that it is not done, but it may be under way'
   const still = rival === undefined ? '' : `; ${rival}`
-  return settle(ports, action, { kind: 'in-doubt', error: `${doubt}${said}${still}` }, 'nobody')
+  return settle(doing, { kind: 'in-doubt', error: `${doubt}${said}${still}` }, 'nobody')
 }
 
 /** `said`: what a person who has to decide is told of it. */
@@ -263,29 +242,19 @@ async function leftBehind(tool: Tool, action: Action, context: ToolContext, isSe
 }
 
 /** Once more, by the same key. Where the run may not go on, what is known of the earlier try is all there will be. */
-async function again(
-  ports: ActPorts,
-  attempt: AttemptRef,
-  action: Action,
-  signal: AbortSignal,
-  doubt?: string,
-): Promise<Action> {
+async function again(doing: Doing): Promise<Action> {
+  const { ports, action } = doing
   await ports.folders.prepare(markOf(action, action.tries + 1))
-  return restarted(ports, attempt, action, signal, doubt)
+  return restarted(doing)
 }
 
-async function restarted(
-  ports: ActPorts,
-  attempt: AttemptRef,
-  action: Action,
-  signal: AbortSignal,
-  doubt?: string,
-): Promise<Action> {
+async function restarted(doing: Doing): Promise<Action> {
+  const { ports, attempt, action, signal } = doing
   const { store, clock } = ports
   const next = signal.aborted
     ? undefined
     : await keepUntilStored(clock, () => store.apply(restartAction, attempt, action, ports))
-  if (next !== undefined) return performAction(ports, attempt, next, signal, doubt)
+  if (next !== undefined) return performAction({ ...doing, action: next })
   const { now, why, denied } = await keepUntilStored(clock, async () => ({
     now: (await store.read(findAction, action.id)) ?? action,
     why: await store.read(whyRefused, attempt),
@@ -295,22 +264,22 @@ async function restarted(
   if (signal.reason === 'lease-lost') throw new Stopped('cancel-requested')
   if (why === 'superseded') {
     if (!signal.aborted) throw new Stopped('superseded')
-    return settleUndone(ports, action, denied ?? stopWords(signal), doubt)
+    return settleUndone(doing, denied ?? stopWords(signal))
   }
   // Stored after all when nobody was told so: under our fence nobody else can have begun this try.
-  if (now.tries > action.tries && !signal.aborted) return performAction(ports, attempt, now, signal, doubt)
-  return settleUndone(ports, now, denied ?? stopWords(signal), doubt)
+  if (now.tries > action.tries && !signal.aborted) return performAction({ ...doing, action: now })
+  return settleUndone({ ...doing, action: now }, denied ?? stopWords(signal))
 }
 
 /** There is no second try: what is known of the first is all there is. */
-const settleUndone = (ports: ActPorts, action: Action, why: string, doubt: string | undefined) =>
-  doubt === undefined
-    ? settle(ports, action, { kind: 'failed', error: `${why} before it was done` }, 'nobody')
-    : settle(ports, action, { kind: 'in-doubt', error: `${doubt}; it was not tried again: ${why}` }, 'nobody')
+const settleUndone = (doing: Doing, why: string) =>
+  doing.doubt === undefined
+    ? settle(doing, { kind: 'failed', error: `${why} before it was done` }, 'nobody')
+    : settle(doing, { kind: 'in-doubt', error: `${doing.doubt}; it was not tried again: ${why}` }, 'nobody')
 
 const stopWords = ({ reason }: AbortSignal) => (typeof reason === 'string' ? reason : 'cancelled')
 
-const settle = (ports: ActPorts, action: Action, outcome: ToolOutcome, by: string) =>
+const settle = ({ ports, action }: Doing, outcome: ToolOutcome, by: string) =>
   keepUntilStored(ports.clock, () => ports.store.apply(settleAction, action, settlementOf(outcome, by)))
 
 function settlementOf(outcome: ToolOutcome, by: string): Settlement {
@@ -321,13 +290,7 @@ function settlementOf(outcome: ToolOutcome, by: string): Settlement {
 const markOf = (action: Action, tries: number) => `${action.mark}${tries.toString(16).padStart(2, '0')}`
 
 /** Each try has a folder and a mark of its own: the fence of an earlier one stays where it is. */
-function contextOf(
-  ports: ActPorts,
-  { fence }: AttemptRef,
-  action: Action,
-  tool: Tool,
-  signal: AbortSignal,
-): ToolContext {
+function contextOf({ ports, attempt, action, signal }: Doing, tool: Tool): ToolContext {
   const mark = markOf(action, action.tries)
   const { id: key, threadId, runId } = action
   const deadline = ports.clock.now() + tool.timeoutMs
@@ -338,7 +301,7 @@ function contextOf(
     threadId,
     runId,
     mark,
-    fence,
+    fence: attempt.fence,
     folder: ports.folders.path(mark, action.home),
     deadline,
   }

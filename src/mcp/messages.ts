@@ -66,8 +66,9 @@ async function post({ store, agents, random }: Desk, { caller }: Call, thread: T
   const key = `mcp:${caller.thread.id}:${number}`
   const sending = addressLetter({ agents, random }, { to: { thread }, text, key })
   const sent = await store.apply(sendMessage, { ...sending, from: caller.thread.id })
-  const { message, threadId, runId } = viewSent(sent, text)
-  return done({ message: message.id, thread: threadId, ...(runId === undefined ? {} : { run: runId }) })
+  const { message, threadId, runId, anew } = viewSent(sent, text)
+  const more = { ...(runId === undefined ? {} : { run: runId }), ...(anew === true ? { anew } : {}) }
+  return done({ message: message.id, thread: threadId, ...more })
 }
 
 interface DelegateInput {

@@ -50,14 +50,14 @@ describe.each([turn, side])('a call for a $purpose', (request) => {
 
 test('a wrong key, a wrong request and a refusal are told at once, with their codes', async () => {
   const { callers, store, clock } = await setUp()
-  const errors = [answered(401), answered(400), new ModelError('model/refused', 'never')]
+  const errors = [answered(401), answered(400), new ModelError('model/bad-request', 'never')]
   const { model, asked } = modelOf(clock, failing(errors))
   const outcomes = []
   for (const _ of errors) outcomes.push(await callers.call(store, model))
   expect(outcomes).toMatchObject([
     { kind: 'failed', code: 'auth', error: { code: 'model/auth' } },
     { kind: 'failed', code: 'model', error: { code: 'model/bad-request' } },
-    { kind: 'failed', code: 'model', error: { code: 'model/refused' } },
+    { kind: 'failed', code: 'model', error: { code: 'model/bad-request' } },
   ])
   expect(asked).toHaveLength(3)
   expect(callers.waits).toEqual([])
@@ -89,7 +89,7 @@ test('what all tries cost is kept, of failed and of cancelled ones too [T8]', as
     kind: 'replied',
     spent: { inputTokens: 24, outputTokens: 14, costMicrousd: 20 },
   })
-  const { model: refusing } = modelOf(clock, failing([new ModelError('model/refused', 'no', { usage })]))
+  const { model: refusing } = modelOf(clock, failing([new ModelError('model/bad-request', 'no', { usage })]))
   expect(await callers.call(store, refusing)).toMatchObject({ kind: 'failed', spent: usage })
   const cancel = new AbortController()
   const lastWords = modelOf(clock, (_asked, signal) => {

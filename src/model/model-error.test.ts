@@ -66,7 +66,7 @@ test('passing troubles are tried again, requests and credentials that are wrong 
   const statuses = [400, 401, 402, 403, 404, 408, 409, 413, 418, 422, 425, 429, 451, 500, 501, 502, 503, 504, 529]
   expect(statuses.filter(retried)).toEqual([408, 409, 425, 429, 500, 502, 503, 504, 529])
   expect(isRetried(new ModelError('model/connection', 'reset'))).toBe(true)
-  expect(isRetried(new ModelError('model/refused', 'no'))).toBe(false)
+  expect(isRetried(new ModelError('model/bad-request', 'no'))).toBe(false)
   expect(isRetried(new ModelError('model/script', 'over'))).toBe(false)
   expect(isRetried(new TypeError('x'))).toBe(false)
 })

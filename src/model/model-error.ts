@@ -8,7 +8,6 @@ const REMEDIES = {
   'model/rate-limit': 'wait, or ask the provider for a higher limit',
   'model/overloaded': 'try again later, or use another model',
   'model/auth': 'check the API key and what it may use',
-  'model/refused': 'the provider will not answer this; change the request',
   'model/connection': 'check the network and the address of the provider',
   'model/bad-request': 'the provider does not accept this request; see its message',
   'model/script': 'correct the script',

@@ -11,11 +11,23 @@ import { scriptedModel } from './scripted.ts'
 
 /** Providers of the AI SDK: optional packages, loaded when a model of theirs is first opened. */
 const PROVIDERS = {
-  anthropic: { package: '@ai-sdk/anthropic', create: 'createAnthropic', version: 4 },
-  openai: { package: '@ai-sdk/openai', create: 'createOpenAI', version: 4 },
-  'openai-compatible': { package: '@ai-sdk/openai-compatible', create: 'createOpenAICompatible', version: 3 },
+  anthropic: { package: '@ai-sdk/anthropic', create: 'createAnthropic', version: 4, key: 'ANTHROPIC_API_KEY' },
+  openai: { package: '@ai-sdk/openai', create: 'createOpenAI', version: 4, key: 'OPENAI_API_KEY' },
+  'openai-compatible': {
+    package: '@ai-sdk/openai-compatible',
+    create: 'createOpenAICompatible',
+    version: 3,
+    key: undefined,
+  },
 } as const
 type ProviderName = keyof typeof PROVIDERS
+
+/** What has to be there for a model of this name: a package, and the variable that holds a key. Undefined: nothing. */
+export function needsOf(id: string): { readonly package: string; readonly key: string | undefined } | undefined {
+  if (id.startsWith('scripted:')) return undefined
+  const { package: name, version, key } = PROVIDERS[readId(id).provider]
+  return { package: `${name}@${version}`, key }
+}
 
 /** What a provider is told; the rest it takes from its own environment variables. */
 export interface ProviderSettings {

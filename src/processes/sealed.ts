@@ -97,7 +97,7 @@ async function detect(): Promise<Seal> {
     for (const way of ways()) {
       const refusal = await tryWay(way, folder)
       if (refusal === undefined) return { kind: 'sealed', detail: way.detail, wrap: wrapIn(way) }
-      refusals.push(`no ${way.detail}: ${refusal}`)
+      refusals.push(`${way.detail} is not to be had: ${refusal}`)
     }
     return { kind: 'open', detail: refusals.join('; ') }
   } finally {

@@ -59,7 +59,7 @@ function isSameText({ body }: Sent['message'], text: string): boolean {
 }
 
 /** The public answer to a message. A key that already stands for another text is the sender's mistake, and said. */
-export function viewSent({ message, runId }: Sent, text: string) {
+export function viewSent({ message, runId, anew }: Sent, text: string) {
   if (message.state === 'dead') {
     throw new HoldfastError(
       'messages/not-accepted',
@@ -78,5 +78,10 @@ export function viewSent({ message, runId }: Sent, text: string) {
       },
     )
   }
-  return { message: viewMessage(message), threadId: message.threadId, ...(runId === undefined ? {} : { runId }) }
+  return {
+    message: viewMessage(message),
+    threadId: message.threadId,
+    ...(runId === undefined ? {} : { runId }),
+    ...(anew ? { anew } : {}),
+  }
 }

@@ -8,7 +8,7 @@ import { acceptMessage } from '../threads/accept.ts'
 import { pendingMessages } from '../threads/message.ts'
 import type { Message } from '../threads/message.ts'
 import { reopenThread } from '../threads/remove.ts'
-import { findThread, openThread } from '../threads/thread.ts'
+import { findOrOpen, findThread } from '../threads/thread.ts'
 import { resumeWaiting } from './park.ts'
 import { submitRun } from './submit.ts'
 import type { AgentRequest } from './run.ts'
@@ -39,12 +39,14 @@ export interface Sent {
   readonly message: Message
   /** The run that will take it: the one it started, or the one that waits or works on the thread already. */
   readonly runId: RunId | undefined
+  /** The thread of that name had been removed, and begins anew with this. */
+  readonly anew: boolean
 }
 
 /** Puts a message into a thread's inbox. An idle thread gets a run in the same transaction; a busy one takes it at its next turn. */
 export function* sendMessage(sending: Sending): Transition<Sent> {
   const { messageId: id, threadId, agent, from, text: words, key, runId, parentThreadId, started, timeoutMs } = sending
-  const thread = yield* openThread(threadId, agent, parentThreadId ?? null)
+  const { thread, anew } = yield* findOrOpen(threadId, agent, parentThreadId ?? null)
   // A person who writes to a stopped thread wants it to go on; what others send waits there.
   if (thread.state === 'stopped' && from === undefined) yield* reopenThread(threadId)
   const { message } = yield* acceptMessage({
@@ -55,18 +57,18 @@ export function* sendMessage(sending: Sending): Transition<Sent> {
     body: { text: words },
     ...(from === undefined ? {} : { from }),
   })
-  if (message.state !== 'pending') return { message, runId: message.consumedByRun ?? undefined }
-  if (thread.state === 'stopped' && from !== undefined) return { message, runId: undefined }
+  if (message.state !== 'pending') return { message, anew, runId: message.consumedByRun ?? undefined }
+  if (thread.state === 'stopped' && from !== undefined) return { message, anew, runId: undefined }
   // A session takes its turns elsewhere: it finds the message at the end of one, or is woken.
   if ((yield* first(activeRow, sql`select id from sessions where thread_id = ${threadId} limit 1`)) !== undefined) {
-    return { message, runId: undefined }
+    return { message, anew, runId: undefined }
   }
   if (sending.wakes === false) {
     yield* resumeWaiting(threadId)
-    return { message, runId: undefined }
+    return { message, anew, runId: undefined }
   }
   const request = timeoutMs === undefined ? {} : { request: { kind: 'agent', timeoutMs } as const }
-  return { message, runId: yield* wakeThread(threadId, thread.agent, runId, { ...started, ...request }) }
+  return { message, anew, runId: yield* wakeThread(threadId, thread.agent, runId, { ...started, ...request }) }
 }
 
 const activeRow = row({ id: text<RunId>() })

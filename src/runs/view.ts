@@ -38,7 +38,7 @@ export interface RunView {
 const isoOrNull = (instant: number | null) => (instant === null ? null : iso(instant))
 
 export function viewRun(run: Run, late: readonly LateResult[] = []): RunView {
-  const { id, threadId, agent, state, attempt, request } = run
+  const { id, threadId, agent, state, attempt } = run
   return {
     id,
     threadId,
@@ -57,7 +57,7 @@ export function viewRun(run: Run, late: readonly LateResult[] = []): RunView {
     ...optional('parkedAt', isoOrNull(run.parkedAt)),
     ...optional('parkedFor', run.parkedFor),
     ...optional('endedAt', isoOrNull(run.endedAt)),
-    request: viewRequest(request),
+    request: viewRequest(run),
     usage: { inputTokens: run.inputTokens, outputTokens: run.outputTokens, costUsd: run.costMicrousd / 1_000_000 },
   }
 }
@@ -65,13 +65,14 @@ export function viewRun(run: Run, late: readonly LateResult[] = []): RunView {
 /** Without the environment of a command. */
 export type RequestView =
   | { readonly kind: 'command'; readonly argv: readonly string[]; readonly cwd: string; readonly timeoutMs?: number }
-  | { readonly kind: 'agent'; readonly timeoutMs?: number }
+  /** `called`: a function, with an input. */
+  | { readonly kind: 'agent'; readonly called?: true; readonly timeoutMs?: number }
   | ObservedRequest
 
-function viewRequest(request: RunRequest): RequestView {
+function viewRequest({ request, input }: Run): RequestView {
   if (request.kind === 'observed') return request
   const timeout = optional('timeoutMs', request.timeoutMs)
-  if (request.kind === 'agent') return { kind: 'agent', ...timeout }
+  if (request.kind === 'agent') return { kind: 'agent', ...(input === null ? {} : { called: true }), ...timeout }
   return { kind: 'command', argv: request.argv, cwd: request.cwd, ...timeout }
 }
 
@@ -124,7 +125,8 @@ export function viewWholeRun({ run, late, attempts, entries, actions }: WholeRun
   const said = new Set(entries.map(({ body }) => body['step']))
   const done = actions.filter(({ entrySeq, callId }) => entrySeq >= 0 || !said.has(callId))
   const turns = isTurn(run.request) ? { steps: entries.map(viewStep), actions: done.map(viewAction) } : {}
-  return { ...viewRun(run, late), attempts: attempts.map(viewAttempt), ...turns }
+  const input = run.input === null ? {} : { input: JSON.parse(run.input) as unknown }
+  return { ...viewRun(run, late), ...input, attempts: attempts.map(viewAttempt), ...turns }
 }
 
 const isTurn = (request: RunRequest) =>

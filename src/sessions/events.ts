@@ -7,7 +7,6 @@ import { LIMITS } from '../base/limits.ts'
 import { finishObserved } from '../runs/finish.ts'
 import type { Outcome } from '../runs/finish.ts'
 import { beginObserved, goOnObserved, parkObserved } from '../runs/observed.ts'
-import { findRun } from '../runs/run.ts'
 import type { FailureCode, Usage } from '../runs/run.ts'
 import { followGeneration } from '../schedule/settle.ts'
 import { integer, nullable, row, text } from '../store/row.ts'
@@ -18,6 +17,7 @@ import { acceptMessage } from '../threads/accept.ts'
 import { acknowledgeDelivery, findDelivery, giveBackDelivery, leaseMessages } from '../threads/delivery.ts'
 import type { Delivery } from '../threads/delivery.ts'
 import { findThread, openThread } from '../threads/thread.ts'
+import { parentOf } from './parent.ts'
 import { holdSession, sessionKey, sessionRow } from './session.ts'
 import type { Client, Session, SessionState, Wake } from './session.ts'
 
@@ -31,6 +31,10 @@ export interface Heard {
   readonly startedFrom?: ThreadId
   /** The run that started the client. */
   readonly startedBy?: RunId
+  /** The processes above the client's, the nearest first, where one of them may be a session that cannot tell what it starts who it is. */
+  readonly above?: readonly unknown[]
+  /** The session of Codex that the client's environment names. */
+  readonly codexAround?: string
   readonly process?: unknown
   readonly wake?: Wake
   readonly transcript?: string
@@ -152,24 +156,6 @@ function* renewGeneration(threadId: ThreadId): Transition<number> {
   )
   yield* followGeneration(threadId, generation)
   return generation
-}
-
-/** It is the turn of an agent of ours: what it comes to is that run's result, and told to the agent it would begin another. */
-function* isTurnOf(runId: RunId, threadId: ThreadId): Transition<boolean> {
-  const started = yield* findRun.single(runId)
-  return started?.threadId === threadId && started.request.kind === 'command' && started.request.isTurn === true
-}
-
-/**
- * Its parent is the thread from which its process was started. A plain command has no turns and reads nothing, so what runs
- * below one reports to whoever started that.
- */
-function* parentOf({ startedFrom, startedBy }: Heard, own: ThreadId): Transition<ThreadId | null> {
-  if (startedFrom === undefined || startedFrom === own) return null
-  if (startedBy !== undefined && (yield* isTurnOf(startedBy, startedFrom))) return null
-  const above = yield* findThread.single(startedFrom)
-  if (above?.agent === 'command' && above.parentId !== null) return above.parentId === own ? null : above.parentId
-  return startedFrom
 }
 
 /** It was heard before, or something newer was: it says nothing about how things stand. */

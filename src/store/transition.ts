@@ -124,6 +124,22 @@ export function* together<const Parts extends readonly Query<unknown>[]>(
   return (yield all) as never
 }
 
+/** The same transition, each statement by itself: for whoever has no round trip to save. */
+export function* oneByOne<T>(transition: Transition<T>): Transition<T> {
+  let step = transition.next()
+  while (step.done !== true) {
+    const { parts } = step.value
+    if (parts === undefined) {
+      step = transition.next(yield step.value)
+      continue
+    }
+    const answers: unknown[] = []
+    for (const part of parts) answers.push(yield part)
+    step = transition.next(answers)
+  }
+  return step.value
+}
+
 export const first = <T>(shape: Row<T>, statement: Sql): Query<T | undefined> =>
   new Query(statement, true, ({ rows }) => (rows[0] === undefined ? undefined : shape.decode(rows[0])))
 

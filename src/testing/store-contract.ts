@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { integer, row, text } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
 import type { Store } from '../store/store.ts'
-import { all, first, one, run, single } from '../store/transition.ts'
+import { all, first, one, run, single, together } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 
 /** What every engine must do, as data: a test runner of one's choice turns each case into a test. */
@@ -110,6 +110,27 @@ export const storeContract: readonly StoreCase[] = [
     },
   },
   {
+    title: 'a read may ask several statements together, as a change may, and none of them may write',
+    async check(open) {
+      const store = await open()
+      await store.apply(put, 'a', 1)
+      await store.apply(put, 'b', 2)
+      function* both() {
+        const [a, b, counted] = yield* together([get.single('a'), get.single('b'), count.single()])
+        const none = yield* together([])
+        const [again] = yield* together([get.single('a')])
+        return [a?.used, b?.used, counted.count, none.length, again?.used]
+      }
+      assert.deepEqual(await store.read(both), [1, 2, 2, 0, 1])
+      assert.deepEqual(await store.apply(both), [1, 2, 2, 0, 1])
+      function* hidden() {
+        yield* together([get.single('a'), putOne.single('c', 3)])
+      }
+      await assert.rejects(store.read(hidden), { code: 'store/read-only-look' })
+      assert.equal((await store.read(count)).count, 2)
+    },
+  },
+  {
     title: 'a read that tries to write is refused and changes nothing',
     async check(open) {
       const store = await open()
@@ -192,6 +213,7 @@ export const storeContract: readonly StoreCase[] = [
       await store.close()
       await last
       await assert.rejects(store.apply(put, 'late', 1), { code: 'store/closed' })
+      await assert.rejects(store.check(), { code: 'store/closed' })
       assert.equal((await reader.read(count)).count, 1)
     },
   },

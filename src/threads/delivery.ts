@@ -82,6 +82,8 @@ function withinBytes(messages: readonly Message[], bytes: number): readonly Mess
   })
 }
 
+const byArrival = (a: Message, b: Message) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1)
+
 /** They were seen: each takes effect in this one turn, `runId` if it is a run that we know. */
 export function* acknowledgeDelivery(deliveryId: string, runId: RunId | null = null): Transition<readonly Message[]> {
   const consumed = yield* all(
@@ -89,7 +91,8 @@ export function* acknowledgeDelivery(deliveryId: string, runId: RunId | null = n
     sql`update messages set state = 'consumed', settled_at = ${now}, consumed_by_run = ${runId}
       where delivery_id = ${deliveryId} and state = 'leased' returning *`,
   )
-  for (const { id, threadId, kind } of consumed) {
+  // In the order in which they came: a database tells of what it changed in any.
+  for (const { id, threadId, kind } of consumed.toSorted(byArrival)) {
     yield* record({
       type: 'message.consumed',
       threadId,

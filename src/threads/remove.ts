@@ -44,12 +44,16 @@ export function* removeThread(threadId: ThreadId): Transition<Removed> {
   // What somebody had taken and did not acknowledge was not seen by this generation for certain.
   yield* run(sql`update messages set state = 'pending', delivery_id = null, leased_by = null, leased_at = null
     where thread_id = ${threadId} and state = 'leased'`)
-  const own = yield* all(messageRow, sql`select * from messages where thread_id = ${threadId} and state = 'pending'`)
+  // In the order in which they came, so that the log tells of them in it, whatever the database.
+  const own = yield* all(
+    messageRow,
+    sql`select * from messages where thread_id = ${threadId} and state = 'pending' order by seq`,
+  )
   for (const message of own) yield* buryMessage(message, 'recipient removed')
   yield* endSchedulesOf(threadId)
   const said = yield* all(
     messageRow,
-    sql`select * from messages where from_thread = ${threadId} and kind = 'waiting' and state = 'pending'`,
+    sql`select * from messages where from_thread = ${threadId} and kind = 'waiting' and state = 'pending' order by seq`,
   )
   for (const message of said) yield* buryMessage(message, 'sender removed')
   yield* run(sql`update sessions set state = 'ended', ended_at = ${now}, delivery_id = null

@@ -33,9 +33,19 @@ export type Thread = Decoded<typeof threadRow>
 
 /** Finds the thread or opens it. Two that open the same id together get the same thread. */
 export function* openThread(id: ThreadId, agent: string, parentId: ThreadId | null): Transition<Thread> {
+  return (yield* findOrOpen(id, agent, parentId)).thread
+}
+
+interface Opened {
+  readonly thread: Thread
+  /** One of that name had been removed: this is another. */
+  readonly anew: boolean
+}
+
+export function* findOrOpen(id: ThreadId, agent: string, parentId: ThreadId | null): Transition<Opened> {
   // Looked up first: an insert that meets its key locks that row until the commit, also when it then changes nothing.
   const known = yield* findThread.single(id)
-  if (known !== undefined && known.state !== 'removed') return known
+  if (known !== undefined && known.state !== 'removed') return { thread: known, anew: false }
   const created = yield* first(
     threadRow,
     sql`insert into threads (id, agent, parent_id, created_at) values (${id}, ${agent}, ${parentId}, ${now})
@@ -45,9 +55,9 @@ export function* openThread(id: ThreadId, agent: string, parentId: ThreadId | nu
         where threads.state = 'removed'
       returning *`,
   )
-  if (created === undefined) return yield* readThread(id)
+  if (created === undefined) return { thread: yield* readThread(id), anew: false }
   yield* record({ type: 'thread.created', threadId: id, data: { agent, generation: created.generation, parentId } })
-  return created
+  return { thread: created, anew: created.generation > 1 }
 }
 
 function* readThread(id: ThreadId): Transition<Thread> {

@@ -4,8 +4,7 @@ import type { JsonSchema, Tool, ToolContext, ToolOutcome } from '../loop/ports.t
 import { readInputFile, writeInputFile } from '../processes/input-file.ts'
 import { outcomeOfShell } from './command-outcome.ts'
 import { TOOL_LIMITS } from './limits.ts'
-import { validateInput } from './schema.ts'
-import { SHELL_COMMAND, SHELL_OPTIONS, shellArgv, shellTimeout } from './shell.ts'
+import { SHELL_COMMAND, SHELL_OPTIONS, asShell, shellArgv, shellTimeout } from './shell.ts'
 import {
   asPerformed,
   cannotStart,
@@ -36,13 +35,7 @@ export function parallelShellTool(place: CommandPlace): Tool {
   return {
     name: 'parallel_shell',
     description: `Runs several shell commands that do not depend on each other, ${TOOL_LIMITS.parallelAtOnce} at a time, and returns the status and output of each in the same order.`,
-    inputSchema: SCHEMA,
-    effect: 'write',
-    repeat: 'each',
-    timeoutMs: TOOL_LIMITS.backstopMs,
-    idempotent: false,
-    identity: (input) => input,
-    validate: (input) => validateInput(SCHEMA, input),
+    ...asShell(SCHEMA),
     perform: (input, context) => asPerformed(context.signal, () => runAll(place, input as ParallelShellInput, context)),
     recover: recoverAll,
   }

@@ -39,18 +39,24 @@ export const shellArgv = (command: string): Argv => ['/bin/sh', '-c', command]
 export const shellTimeout = (seconds: number | undefined, context: ToolContext): number =>
   timeLeft(seconds === undefined ? TOOL_LIMITS.backstopMs : seconds * 1_000, context)
 
+/** What a tool that is a shell has, whatever it runs: nobody knows what that does. */
+export const asShell = (inputSchema: JsonSchema) =>
+  ({
+    inputSchema,
+    effect: 'write',
+    repeat: 'each',
+    timeoutMs: TOOL_LIMITS.backstopMs,
+    idempotent: false,
+    identity: (input: unknown) => input,
+    validate: (input: unknown) => validateInput(inputSchema, input),
+  }) as const
+
 export function shellTool(place: CommandPlace): Tool {
   return {
     name: 'shell',
     description:
       'Runs a shell command and returns its exit status and what it printed (both ends, if that is much). Processes that it leaves behind are ended with it.',
-    inputSchema: SCHEMA,
-    effect: 'write',
-    repeat: 'each',
-    timeoutMs: TOOL_LIMITS.backstopMs,
-    idempotent: false,
-    identity: (input) => input,
-    validate: (input) => validateInput(SCHEMA, input),
+    ...asShell(SCHEMA),
     perform: (input, context) => asPerformed(context.signal, () => runShell(place, input as ShellInput, context)),
     recover: async (context) =>
       judgeOutcome(await recoverCommand(context, context.folder, context.mark), context.signal, outcomeOfShell),

@@ -3,8 +3,11 @@ import { describeEnd } from '../processes/command.ts'
 import type { CommandEnd, OutputText } from '../processes/command.ts'
 import type { Outcome } from '../runs/finish.ts'
 
-/** What a run's end says about the command that it executed; the turn of an agent also has its words. */
-export function outcomeOfEnd(end: CommandEnd, isTurn = false): Outcome {
+/**
+ * What a run's end says about the command that it executed. The turn of an agent also has its words; `setBy` is the key of the agent that names
+ * the program.
+ */
+export function outcomeOfEnd(end: CommandEnd, turn?: { readonly setBy: 'command' | 'program' }): Outcome {
   const { exitCode, signal, stdout, stderr, survivorsKilled, containment, startedAt, endedAt } = end
   const result = {
     exitCode,
@@ -16,8 +19,8 @@ export function outcomeOfEnd(end: CommandEnd, isTurn = false): Outcome {
     startedAt,
     endedAt,
   }
-  const ended = verdict(end)
-  if (!isTurn) return { ...ended, result, summary: summaryOf(stdout) }
+  const ended = verdict(end, turn?.setBy)
+  if (turn === undefined) return { ...ended, result, summary: summaryOf(stdout) }
   const text = wordsOf(stdout).trim()
   const said = ended.state === 'cancelled' ? {} : { reply: text }
   return { ...ended, ...said, result: { text, ...result }, summary: shortened(text) }
@@ -30,15 +33,24 @@ export function outcomeOfCutOff(output: Readonly<Record<'stdout' | 'stderr', Out
   return { state: 'failed', code: 'lost', error, result: output, summary: summaryOf(output.stdout) }
 }
 
-function verdict(end: CommandEnd): Outcome {
+function verdict(end: CommandEnd, setBy: string | undefined): Outcome {
   const error = describeEnd(end)
   if (end.stopped?.why === 'cancelled') return { state: 'cancelled' }
   if (end.stopped?.why === 'timeout') return { state: 'failed', code: 'timeout', error }
   if (end.stopped?.why === 'lease-lost') return { state: 'failed', code: 'lost', error }
-  if (end.spawnError !== undefined) return { state: 'failed', code: 'spawn', error }
+  if (end.spawnError !== undefined)
+    return { state: 'failed', code: 'spawn', error: `${error}${whereToLook(end, setBy)}` }
   if (end.exitCode === 0) return { state: 'succeeded' }
   return { state: 'failed', code: end.signal === null ? 'exit' : 'killed', error }
 }
+
+const NOT_FOUND = 127
+
+/** Who configured an agent may have its program on another PATH than the daemon has. */
+const whereToLook = ({ exitCode }: CommandEnd, setBy: string | undefined) =>
+  setBy === undefined || exitCode !== NOT_FOUND
+    ? ''
+    : ` (install it where the PATH of the daemon leads, or write where it is in "${setBy}" of the agent)`
 
 /** The end of what it printed: where an agent says what it did. */
 const summaryOf = (output: OutputText) => shortened(wordsOf(output))

@@ -23,7 +23,7 @@ import { finishRun, keepLateResult } from '../runs/finish.ts'
 import type { Finish, Outcome } from '../runs/finish.ts'
 import { requeueRun } from '../runs/recover.ts'
 import { isTerminal } from '../runs/run.ts'
-import type { Run } from '../runs/run.ts'
+import type { Run, RunRequest } from '../runs/run.ts'
 import type { Store } from '../store/store.ts'
 import type { WorkspaceRequest } from '../workspace/workspace.ts'
 import { outcomeOfCutOff, outcomeOfEnd } from './command-outcome.ts'
@@ -239,13 +239,17 @@ async function outcomeFor(
   outcome: Extract<CommandOutcome, { kind: 'ended' | 'cut-off' }>,
 ): Promise<Outcome | undefined> {
   const { request } = claim.run
-  const isTurn = request.kind === 'command' && request.isTurn === true
-  const seen = outcome.kind === 'ended' ? outcomeOfEnd(outcome.end, isTurn) : outcomeOfCutOff(outcome.output)
+  const seen = outcome.kind === 'ended' ? outcomeOfEnd(outcome.end, turnOf(request)) : outcomeOfCutOff(outcome.output)
   if (request.kind !== 'command' || request.client === undefined) return seen
   const ports = { store: executor.store, stored: <T>(write: () => Promise<T>) => untilStored(executor, write) }
   const { concludeTurn, printedIn } = await import('./agents/client-turn.ts')
   const printed = await printedIn(folder, outcome.kind === 'ended' ? outcome.end : outcome.output)
   return concludeTurn(ports, claim, { ...request, client: request.client }, { outcome: seen, printed })
+}
+
+function turnOf(request: RunRequest): Parameters<typeof outcomeOfEnd>[1] {
+  if (request.kind !== 'command' || request.isTurn !== true) return undefined
+  return { setBy: request.client === undefined ? 'command' : 'program' }
 }
 
 /** What does not fit into the row is left on disk for whoever wants to read all of it. */

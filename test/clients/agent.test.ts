@@ -140,10 +140,13 @@ test('in a workspace its files land with each turn, that of a session begun anew
   await assertInvariants(store)
 })
 
-test('a client that is not installed fails the run and leaves no session behind', async () => {
+test('a client that is not installed fails the run, says what to do, and leaves no session behind', async () => {
   const { ask, sessions, flags, installation } = await withClient({ program: join(temporaryFolder(), 'client') })
   const failed = await ask('one')
   expect(failed).toMatchObject({ state: 'failed', code: 'spawn' })
+  expect(failed.error).toMatch(
+    /^not found: .*client \(install it .*, or write where it is in "program" of the agent\)$/,
+  )
   const { agents } = JSON.parse(readFileSync(installation.configuration, 'utf8')) as {
     agents: { coder: { program: string } }
   }

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { newMessageId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
 import type { MessageId, ThreadId } from '../../src/base/ids.ts'
 import { LIMITS } from '../../src/base/limits.ts'
+import { eventsAfter } from '../../src/events/event.ts'
 import { viewSent } from '../../src/runs/address.ts'
 import { finishRun } from '../../src/runs/finish.ts'
 import { listRuns } from '../../src/runs/run.ts'
@@ -221,6 +222,25 @@ describe.each(engines)('an inbox on $name', (engine) => {
     // The same key in a new generation is a new message.
     expect(await store.apply(acceptMessage, message('a'))).toMatchObject({ isNew: true })
     await assertInvariants(store)
+  })
+
+  test('the log tells of what was seen, and of dead letters, in the order in which they came', async () => {
+    const { store } = await open()
+    // What was given back is written anew, behind the others: a database that is not asked for an order has another one then.
+    const threeOf = async (...ids: readonly string[]) => {
+      for (const id of ids) await store.apply(acceptMessage, message(id, { id: id as MessageId }))
+      await lease(store, `of ${ids.join()}`, 1)
+      await store.apply(giveBackDelivery, `of ${ids.join()}`)
+    }
+    const told = async (of: string) =>
+      (await store.read(eventsAfter, 0, 100)).flatMap(({ type, data }) => (type === of ? [data.messageId] : []))
+    await threeOf('msg_a', 'msg_b', 'msg_c')
+    await lease(store, 'all')
+    await store.apply(acknowledgeDelivery, 'all')
+    expect(await told('message.consumed')).toEqual(['msg_a', 'msg_b', 'msg_c'])
+    await threeOf('msg_d', 'msg_e', 'msg_f')
+    await store.apply(removeThread, PARENT)
+    expect(await told('message.dead')).toEqual(['msg_d', 'msg_e', 'msg_f'])
   })
 
   test('a thread with something under way is not removed', async () => {

@@ -233,3 +233,14 @@ test('eight processes that open a new path together all succeed, and each migrat
   expect((await Promise.all(answers)).map(([answer]) => answer)).toEqual(children.map(() => ({ opened: true })))
   expect(migrationsAt(path)).toEqual(MIGRATIONS.map(({ number }) => number))
 })
+
+test('a look for damage that meets more than it can read says so in our words', async () => {
+  const path = await aDatabase()
+  const store = await openSqliteStore({ path })
+  onTestFinished(() => store.close())
+  expect(await store.check()).toEqual([])
+  // What another has changed is not answered from memory.
+  change(path, `insert into capacity (scope, used) values ('a', 1); pragma wal_checkpoint(truncate)`)
+  writeFileSync(path, randomBytes(statSync(path).size))
+  await expect(store.check()).rejects.toEqual(errorWith('store/corrupt'))
+})

@@ -61,6 +61,23 @@ inBrowser('what was left to decide', (open) => {
     expect(done?.map(({ input }) => input)).toEqual([changed])
   })
 
+  test('what one does not see in a call can be seen where it is changed, and stays what it is [approvals/bound]', async () => {
+    const daemon = town()
+    const { runId } = await send(daemon, 'mailer', 'again')
+    await reaches(daemon, runId, 'parked')
+    const asked = (await daemon.api.call('approvals.list', {})).items.find((each) => each.runId === runId)
+    const page = await open(daemon, { path: `/approvals/${asked!.id}` })
+    await page.click('[data-edit=open]')
+    const box = page.locator('dialog[aria-label="Change the call"] textarea')
+    const text = await box.inputValue()
+    expect(text).toContain('"Your invoice \\u202egpj.exe"')
+    expect(text).not.toMatch(/[\u202e\u200b]/)
+    // The same value, so that there is nothing to save; and what somebody pastes is counted.
+    expect(await page.locator('#edit-problem').textContent()).toBe('Nothing is changed yet.')
+    await box.fill(text.replace('exe', 'e\u200bxe'))
+    await page.getByText('1 character in it that one does not see.').waitFor()
+  })
+
   test('a machine that is silent is named where people look first, and only a person says that it is dead', async () => {
     const daemon = town()
     const page = await open(daemon)
@@ -75,6 +92,8 @@ inBrowser('what was left to decide', (open) => {
     await page.click('[data-disown]')
     await page.waitForSelector('h1 [data-state=failed]')
     expect(await daemon.api.call('runs.show', { run: silent })).toMatchObject({ state: 'failed', code: 'lost' })
+    // Nothing leaves a list while somebody points at it.
+    await page.mouse.move(10, 10)
     await visit(page, '/')
     await until('it is not in the list any more', async () => ((await need.count()) === 0 ? true : undefined))
   })

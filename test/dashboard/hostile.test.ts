@@ -1,16 +1,12 @@
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 
-import { createClient } from '../../src/api/client.ts'
 import type { ThreadId } from '../../src/base/ids.ts'
-import type { Store } from '../../src/store/store.ts'
 import { EVIL_THREAD, WORDS, fill } from '../decisions/hostile-world.ts'
 import { rawIn } from '../decisions/hostile.ts'
-import { TOKEN, serve } from '../server/support.ts'
 import { engines } from '../support/engines.ts'
 import { Stage } from '../support/stage.ts'
-import { inBrowser, visit } from './support.ts'
-import type { Daemon } from './support.ts'
+import { inBrowser, visit, windowOf } from './support.ts'
 
 /** Everything that the page has in its body, unfolded or not: the texts one by one, and what a hovering mouse would read. */
 const TEXTS = `(() => {
@@ -28,12 +24,6 @@ async function expectHarmless(page: Page): Promise<string[]> {
   expect(await page.locator('#app :is(script, iframe, img:not([src="/icon.svg"]))').count()).toBe(0)
   expect(rawIn(await page.title())).toBeUndefined()
   return texts
-}
-
-async function windowOf(store: Store) {
-  const { url, live } = await serve(store)
-  const daemon: Daemon = { process: { kill: () => {} }, home: '', url, api: createClient({ url, token: TOKEN }) }
-  return { daemon, live }
 }
 
 const placeOf = (threadId: string) => `/threads/${encodeURIComponent(threadId)}`
@@ -79,6 +69,10 @@ inBrowser('300 hostile strings', (open) => {
     await press('\\u{7}', 'Approve', 'approved')
     await press('\\u{202e}', 'Deny', 'denied')
     await expectHarmless(page)
+    // Whatever its name means in an address, the list leads to it.
+    await visit(page, '/threads')
+    await page.locator('[data-rows] a').click()
+    await page.waitForSelector('.action[data-state=approved]')
     await stage.finished(await stage.claim())
     expect(stage.effects).toEqual([second])
   })

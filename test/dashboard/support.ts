@@ -11,6 +11,8 @@ import { afterAll, beforeAll, describe, onTestFinished } from 'vitest'
 
 import { createClient } from '../../src/api/client.ts'
 import type { Api } from '../../src/api/client.ts'
+import type { Store } from '../../src/store/store.ts'
+import { TOKEN, serve } from '../server/support.ts'
 import { temporaryFolder } from '../support/engines.ts'
 import { Installation, PROGRAM, until } from '../support/holdfast.ts'
 import type { Running } from '../support/holdfast.ts'
@@ -91,6 +93,13 @@ export async function townDaemon(place = new Installation(), port = '0'): Promis
 function reachable(home: string): { readonly url: string; readonly api: Api } {
   const { url } = JSON.parse(readFileSync(join(home, 'daemon.json'), 'utf8')) as { url: string }
   return { url, api: createClient({ url, token: readFileSync(join(home, 'token'), 'utf8').trim() }) }
+}
+
+/** A window onto a store in which nobody carries anything out: the test decides what happens. */
+export async function windowOf(store: Store) {
+  const { url, live } = await serve(store)
+  const daemon: Daemon = { process: { kill: () => {} }, home: '', url, api: createClient({ url, token: TOKEN }) }
+  return { daemon, live }
 }
 
 /** One daemon for all the tests of a file: what they do in it does not meet. `prepare` gets its home before it starts. */

@@ -5,7 +5,7 @@ import { Sides } from '../../faults/model-based/sides.ts'
 import { query } from '../support/engines.ts'
 
 const SCHEMA = `model_${process.pid}`
-const SEQUENCES = 12
+const SEQUENCES = 8
 
 let sides: Sides
 beforeAll(async () => {

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { choicesAt } from '../../faults/power-loss/choices.ts'
 import { Disk } from '../../faults/power-loss/disk.ts'
 import type { State } from '../../faults/power-loss/disk.ts'
+import { unsyncedWhenTold } from '../../faults/power-loss/landing.ts'
 import { playLife } from '../../faults/power-loss/play.ts'
 import { canTrace } from '../../faults/power-loss/record.ts'
 import type { Happened } from '../../faults/power-loss/trace.ts'
@@ -63,5 +64,14 @@ describe.runIf(canTrace())('what was acknowledged before a power loss is there a
     const { faults, problems } = await playLife(kind, seed, { randoms: 1, states: 60 })
     expect(problems).toEqual([])
     expect(Object.values(faults).reduce((sum, times) => sum + times)).toBeGreaterThan(20)
+  })
+
+  test.each([
+    { life: 'landing', where: 'on the branch that is checked out' },
+    { life: 'landingAside', where: 'on a branch that is not' },
+  ] as const)('what a git transaction has landed $where, wherever the home folder is', async ({ life }) => {
+    const { names, unsynced } = await unsyncedWhenTold(life)
+    expect(unsynced).toEqual([])
+    expect(names).toBeGreaterThan(5)
   })
 })

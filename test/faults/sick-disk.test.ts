@@ -5,6 +5,7 @@ import { casesOf, play } from '../../faults/sick-disk/case.ts'
 import type { Case } from '../../faults/sick-disk/case.ts'
 import { canMount } from '../../faults/sick-disk/mount.ts'
 import { SCENARIOS } from '../../faults/sick-disk/scenarios.ts'
+import { builtProgram } from '../support/built-program.ts'
 
 /** Something of everything: so many calls of each kind that fails. */
 function spread(cases: readonly Case[], most: number): Case[] {
@@ -19,6 +20,7 @@ describe.runIf(canTrace())('a disk that fails is said with a code, and nothing t
   ])('when $name', async ({ name, most }) => {
     const cases = await casesOf(
       SCENARIOS.find((scenario) => scenario.name === name)!,
+      await builtProgram(),
       canMount(),
     )
     onTestFinished(() => cases[0]?.template.remove())

@@ -15,7 +15,7 @@ import { until } from '../support/holdfast.ts'
 import { assertInvariants } from '../support/invariants.ts'
 import { injected, makeConductor, timesIn } from './conductor.ts'
 import type { Asked, Reply } from './model-server.ts'
-import { makeStage, realClient, stopSays } from './support.ts'
+import { makeKiller, realClient, stopSays } from './support.ts'
 
 const CLAUDE = realClient('claude')
 const ROUNDS = 10
@@ -77,26 +77,14 @@ test.skipIf(CLAUDE === undefined)(
 test.skipIf(CLAUDE === undefined)(
   'a real Claude Code that is killed between the answer of its Stop and the next request gets the messages again, and never a third time [M5] [inbox/never-lost]',
   async () => {
-    const killer = join(makeStage({}, {}).folder, 'killer.cjs')
-    const once = `${killer}.done`
-    writeFileSync(
-      killer,
-      `const { spawnSync } = require('node:child_process'); const fs = require('node:fs');
-       const { stdout, status } = spawnSync(process.execPath, process.argv.slice(2), { stdio: [0, 'pipe', 2] });
-       fs.writeSync(1, stdout);
-       if (stdout.length > 0 && !fs.existsSync(${JSON.stringify(once)})) {
-         fs.writeFileSync(${JSON.stringify(once)}, stdout);
-         process.kill(Number(process.env.CLAUDE_PID), 'SIGKILL');
-       }
-       process.exit(status);`,
-    )
-    const conductor = await makeConductor(() => ({ text: 'done' }), { stopHook: killer })
+    const killer = makeKiller('Number(process.env.CLAUDE_PID)')
+    const conductor = await makeConductor(() => ({ text: 'done' }), { stopHook: killer.path })
     const { store, model, ask } = conductor
     const session = await ask('begin')
     const thread = `claude-${session}`
     await childStops(store, thread, 'child-x')
     expect(await ask('go on', '--resume', session)).toBe('')
-    expect(readFileSync(once, 'utf8')).toContain('the words of child-x')
+    expect(killer.answer()).toContain('the words of child-x')
     expect(model.asked.flatMap(injected)).toEqual([])
     expect(await store.read(messagesOf, thread as ThreadId)).toMatchObject([{ state: 'leased' }])
     const resumed = await ask('and now?', '--resume', session)

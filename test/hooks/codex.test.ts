@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { expect, onTestFinished, test } from 'vitest'
@@ -15,7 +15,7 @@ import { Installation } from '../support/holdfast.ts'
 import { assertInvariants } from '../support/invariants.ts'
 import { startResponsesServer } from './responses-server.ts'
 import type { Request } from './responses-server.ts'
-import { HOOK, NODE, makeStage, realClient, run, stopSays } from './support.ts'
+import { HOOK, NODE, makeKiller, makeStage, realClient, run, stopSays } from './support.ts'
 
 const CODEX = realClient('codex')
 
@@ -99,29 +99,13 @@ test.skipIf(CODEX === undefined)(
 test.skipIf(CODEX === undefined)(
   'a real Codex that is killed between the answer of its Stop and the next request gets the messages again, and never a third time [M5]',
   async () => {
-    const killer = join(makeStage({}, {}).folder, 'killer.cjs')
-    const once = `${killer}.done`
-    // Our parent is Codex, or a shell that Codex started.
-    writeFileSync(
-      killer,
-      `const { spawnSync } = require('node:child_process'); const fs = require('node:fs');
-       const { stdout, status } = spawnSync(process.execPath, process.argv.slice(2), { stdio: [0, 'pipe', 2] });
-       fs.writeSync(1, stdout);
-       const above = (pid) => { const s = fs.readFileSync('/proc/' + pid + '/stat', 'latin1'); const at = s.lastIndexOf(')');
-         return { name: s.slice(s.indexOf('(') + 1, at), parent: Number(s.slice(at + 2).split(' ')[1]) } };
-       if (stdout.length > 0 && !fs.existsSync(${JSON.stringify(once)})) {
-         fs.writeFileSync(${JSON.stringify(once)}, stdout);
-         let pid = process.ppid; while (/sh$/.test(above(pid).name)) pid = above(pid).parent;
-         process.kill(pid, 'SIGKILL');
-       }
-       process.exit(status);`,
-    )
-    const { store, model, ask } = await makeCodex(async () => 'done', killer)
+    const killer = makeKiller()
+    const { store, model, ask } = await makeCodex(async () => 'done', killer.path)
     const session = await ask('begin')
     await childStops(store, `codex-${session}`, 'child-x')
     const words = 'the words of child-x'
     await ask('resume', session, 'go on')
-    expect(readFileSync(once, 'utf8')).toContain(words)
+    expect(killer.answer()).toContain(words)
     expect(model.asked.map((request) => timesIn(request, words))).toEqual([0, 0])
     await ask('resume', session, 'and now?')
     expect(model.asked.map((request) => timesIn(request, words))).toEqual([0, 0, 0, 1])

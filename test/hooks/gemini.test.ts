@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { expect, onTestFinished, test } from 'vitest'
@@ -15,7 +15,7 @@ import { messagesOf } from '../../src/threads/message.ts'
 import { Installation, until } from '../support/holdfast.ts'
 import { assertInvariants } from '../support/invariants.ts'
 import { startGeminiServer } from './gemini-server.ts'
-import { HOOK, NODE, makeStage, realClient, run, stopSays } from './support.ts'
+import { HOOK, NODE, makeKiller, makeStage, realClient, run, stopSays } from './support.ts'
 
 const GEMINI = realClient('gemini')
 
@@ -82,28 +82,6 @@ test.skipIf(GEMINI === undefined)(
     await assertInvariants(store)
   },
 )
-
-/** A hook that hands over what ours answers, and then kills the client, once: before it can have asked its model again. */
-function makeKiller(): { readonly path: string; readonly answer: () => string } {
-  const path = join(makeStage({}, {}).folder, 'killer.cjs')
-  const once = `${path}.done`
-  // Our parent is Gemini, or a shell that Gemini started.
-  writeFileSync(
-    path,
-    `const { spawnSync } = require('node:child_process'); const fs = require('node:fs');
-     const { stdout, status } = spawnSync(process.execPath, process.argv.slice(2), { stdio: [0, 'pipe', 2] });
-     fs.writeSync(1, stdout);
-     const above = (pid) => { const s = fs.readFileSync('/proc/' + pid + '/stat', 'latin1'); const at = s.lastIndexOf(')');
-       return { name: s.slice(s.indexOf('(') + 1, at), parent: Number(s.slice(at + 2).split(' ')[1]) } };
-     if (stdout.length > 0 && !fs.existsSync(${JSON.stringify(once)})) {
-       fs.writeFileSync(${JSON.stringify(once)}, stdout);
-       let pid = process.ppid; while (/sh$/.test(above(pid).name)) pid = above(pid).parent;
-       process.kill(pid, 'SIGKILL');
-     }
-     process.exit(status);`,
-  )
-  return { path, answer: () => readFileSync(once, 'utf8') }
-}
 
 test.skipIf(GEMINI === undefined)(
   'a real Gemini CLI that is killed between the answer at the end of its turn and the next request gets the messages again, and never a third time [M5]',

@@ -44,6 +44,13 @@ const tell = (store: Store, key: string, words = key) =>
 const spoolOf = (home: string) =>
   existsSync(join(home, 'spool')) ? readdirSync(join(home, 'spool')).filter((name) => name.endsWith('.json')) : []
 
+/** A session that begins tells what is in the spool; on a busy machine not at the first time. */
+const tellWhatIsKept = (home: string) =>
+  until('nothing is kept any more', async () => {
+    await callHook({ home, says: says('SessionStart', { source: 'startup' }, { session: 'parent' }) })
+    return spoolOf(home).length === 0 ? true : undefined
+  })
+
 /** A store that cannot be opened, until it is mended. */
 function breakStore(home: string): () => void {
   mkdirSync(home, { recursive: true })
@@ -190,10 +197,13 @@ test('what cannot be understood is recorded as such, and harms nobody [M13]', as
     ['x'.repeat(LIMITS.hookBytes + 1), 'it is not JSON'],
   ]
   const ends = await Promise.all(odd.map(([input]) => callHook({ home, says: input })))
-  for (const end of ends) expect(end).toEqual({ code: 0, stdout: '', stderr: '' })
+  // Where the machine is too busy for so many at once, one is kept and told by the next.
+  for (const end of ends) expect(end).toMatchObject({ stdout: '', stderr: expect.stringMatching(/^$|is kept in/) })
+  await tellWhatIsKept(home)
   const store = await storeIn(home)
-  const events = await store.read(eventsAfter, 0, 100)
-  expect(events.map(({ type }) => type)).toEqual(odd.map(() => 'hook.unreadable'))
+  const all = await store.read(eventsAfter, 0, 100)
+  const events = all.filter(({ type }) => type === 'hook.unreadable')
+  expect(events).toHaveLength(odd.length)
   expect(events.map(({ data }) => data['why'] as string).toSorted()).toEqual(odd.map(([, why]) => why).toSorted())
   const large = events.find(({ data }) => data['bytes'] === LIMITS.hookBytes + 1)
   expect(large).toMatchObject({ data: { beginning: 'x'.repeat(LIMITS.misheardBytes) } })
@@ -216,9 +226,7 @@ test('when the store cannot be opened the event is spooled and said so; the next
   }
   expect(spoolOf(home)).toHaveLength(3)
   mend()
-  const parent = says('SessionStart', { source: 'startup' }, { session: 'parent' })
-  expect(await callHook({ home, says: parent })).toMatchObject({ code: 0, stderr: '' })
-  expect(spoolOf(home)).toEqual([])
+  await tellWhatIsKept(home)
   const store = await storeIn(home)
   expect(await store.read(findThread, OWN)).toMatchObject({ parentId: 'claude-parent' })
   expect(await store.read(listRuns, { limit: 5 })).toMatchObject([{ state: 'succeeded', result: { text: 'words' } }])
@@ -284,6 +292,31 @@ test('hooks of one session that are called at the same time have numbers of thei
     .split('\n')
   expect(new Set(lines).size).toBe(12)
   expect(await store.read(findSession, 'claude:s1')).toMatchObject({ stops: Number(first) + 12, state: 'waiting' })
+})
+
+test('a hook whose folder another one makes at the same moment takes its number and loses nothing [M3] [M15]', async () => {
+  const home = newHome()
+  const other = join(temporaryFolder(), 'other.cjs')
+  // Another hook, at the very moment when this one finds that there is no parent.
+  writeFileSync(
+    other,
+    `const fs = require('node:fs'); const path = require('node:path'); const real = fs.mkdirSync;
+     fs.mkdirSync = (folder, options) => {
+       try { return real(folder, options) } catch (error) {
+         if (error.code === 'ENOENT') real(path.dirname(folder), { recursive: true });
+         throw error;
+       }
+     };`,
+  )
+  const env = { NODE_OPTIONS: `--require=${other}` }
+  await callHook({ home, says: says('UserPromptSubmit'), env })
+  expect(readdirSync(join(home, 'hooks', 'sessions'))).toEqual([expect.stringMatching(/^claude-s1\..*\.log$/)])
+  const lost = join(temporaryFolder(), 'none', 'home')
+  // Nobody can make a database there; the spool is all there is.
+  const store = { HOLDFAST_STORE: 'sqlite:/proc/holdfast.db' }
+  const { stderr } = await callHook({ home: lost, says: says('UserPromptSubmit'), env: { ...env, ...store } })
+  expect(stderr).toContain('is kept in')
+  expect(spoolOf(lost)).toHaveLength(1)
 })
 
 test('a client that hangs up before it has read the answer gets the messages again [M5]', async () => {

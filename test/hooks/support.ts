@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -114,4 +114,34 @@ export function makeStage(settings: object, env: Readonly<Record<string, string>
   mkdirSync(folder)
   writeFileSync(join(userHome, '.claude', 'settings.json'), JSON.stringify(settings))
   return { userHome, folder, env: { PATH: process.env.PATH ?? '', HOME: userHome, ...env } }
+}
+
+export interface Killer {
+  /** Stands before the program of a hook. */
+  readonly path: string
+  /** What the hook had answered when the client was killed. */
+  readonly answer: () => string
+}
+
+/** The client is our parent, or the parent of a shell that it started. */
+const CLIENT_ABOVE = `(() => { let pid = process.ppid; while (/sh$/.test(above(pid).name)) pid = above(pid).parent; return pid })()`
+
+/** A hook that hands over what ours answers, and then kills the client, once: before it can have asked its model again. */
+export function makeKiller(client: string = CLIENT_ABOVE): Killer {
+  const path = join(makeStage({}, {}).folder, 'killer.cjs')
+  const once = `${path}.done`
+  writeFileSync(
+    path,
+    `const { spawnSync } = require('node:child_process'); const fs = require('node:fs');
+     const { stdout, status } = spawnSync(process.execPath, process.argv.slice(2), { stdio: [0, 'pipe', 2] });
+     fs.writeSync(1, stdout);
+     const above = (pid) => { const s = fs.readFileSync('/proc/' + pid + '/stat', 'latin1'); const at = s.lastIndexOf(')');
+       return { name: s.slice(s.indexOf('(') + 1, at), parent: Number(s.slice(at + 2).split(' ')[1]) } };
+     if (stdout.length > 0 && !fs.existsSync(${JSON.stringify(once)})) {
+       fs.writeFileSync(${JSON.stringify(once)}, stdout);
+       process.kill(${client}, 'SIGKILL');
+     }
+     process.exit(status);`,
+  )
+  return { path, answer: () => readFileSync(once, 'utf8') }
 }

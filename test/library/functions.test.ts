@@ -36,6 +36,14 @@ describe('a function', () => {
     expect(threads.map((row) => row['thread_id'])).toEqual(['diary', 'diary', 'calls:where'])
   })
 
+  test('that is called on a thread of its own opens no other one', async () => {
+    const { runtime, home } = await open(defineFunction('alone', (run) => run.id))
+    await (await runtime.call({ function: 'alone', threadId: 'diary' })).result()
+    const database = new DatabaseSync(join(home, 'holdfast.db'), { readOnly: true })
+    onTestFinished(() => database.close())
+    expect(database.prepare('select id from threads').all()).toMatchObject([{ id: 'diary' }])
+  })
+
   test('is called with an input, takes steps, and its result comes back', async () => {
     const add = defineFunction<{ numbers: number[] }>('add', async (run) => {
       let sum = 0

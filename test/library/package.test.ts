@@ -1,6 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -18,10 +19,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { problemsOf } from '../../scripts/check-package.ts'
 import { temporaryFolder } from '../support/engines.ts'
 import { blocksIn } from '../tidy/docs.ts'
+import { linksIn } from '../tidy/links.ts'
 import { ROOT, readSource } from '../tidy/tree.ts'
 
 const BIN = join(ROOT, 'node_modules/.bin')
 const PATH = [dirname(process.execPath), process.env['PATH']].join(':')
+
+/** What is packed as it stands. */
+const TEXTS = ['CHANGELOG.md', 'LICENSE', 'README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'docs']
 
 const TARBALL = 'holdfast.tgz'
 
@@ -29,7 +34,7 @@ const TARBALL = 'holdfast.tgz'
 function pack(): string {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-package-'))
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
-  for (const name of ['src', 'bin', 'package.json', 'tsconfig.json', 'tsdown.config.ts', 'CHANGELOG.md', 'LICENSE']) {
+  for (const name of ['src', 'bin', 'package.json', 'tsconfig.json', 'tsdown.config.ts', ...TEXTS]) {
     cpSync(join(ROOT, name), join(folder, name), { recursive: true })
   }
   execFileSync(join(BIN, 'tsdown'), ['--log-level', 'error'], { cwd: folder, env: { ...process.env, PATH } })
@@ -97,6 +102,17 @@ test('the published types are enough to compile it, strictly', () => {
   const settings = { compilerOptions: COMPILER_OPTIONS }
   const folder = project({ 'example.ts': theExample(), 'tsconfig.json': JSON.stringify(settings) })
   expect(run(folder, join(BIN, 'tsc'), '-p', '.')).toEqual({ status: 0, stdout: '', stderr: '' })
+})
+
+test('what the README leads to is in the published package, and so is every page that a message names', () => {
+  const links = linksIn(readSource('README.md')).map(({ path }) => path)
+  const inCode = readdirSync(join(installed(), 'dist'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.js'))
+    .flatMap((name) => readFileSync(join(installed(), 'dist', name), 'utf8').match(/\bdocs\/[\w/-]+\.md\b/g) ?? [])
+  const missing = [...links, ...inCode].filter((path) => !existsSync(join(installed(), path)))
+  expect([...new Set(missing)]).toEqual([])
+  expect(links).toContain('docs/first-ten-minutes.md')
+  expect(inCode.length).toBeGreaterThan(0)
 })
 
 test('the published package needs nothing that it does not ask for', () => {
@@ -308,6 +324,8 @@ test(
     expect(holdfast('--version')).toEqual({ status: 0, stdout: `${version}\n`, stderr: '' })
     expect(holdfast('run', '--', 'echo', 'hello')).toMatchObject({ status: 0, stdout: 'hello\n' })
     expect(holdfast('init').stdout).toContain('\n  holdfast up ')
+    const told = holdfast('init', 'other', '--model', 'openai/gpt-5.5').stdout
+    expect(told).toMatch(/npm install --prefix \S+other @ai-sdk\/openai@4 [^]*export OPENAI_API_KEY=/)
     expect(holdfast('--json', 'doctor').status).toBe(0)
     const imported = run(
       folder,

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { expect, test } from 'vitest'
@@ -61,6 +61,18 @@ test('a release is refused for a dirty tree, an empty changelog, a red suite, a 
   expect(git('log', '--oneline').split('\n')).toHaveLength(1)
 })
 
+test('a package with mistakes is not released, and nothing of it is left', () => {
+  const { folder, git, release } = aPackage()
+  rmSync(join(folder, 'index.d.ts'))
+  git('commit', '--quiet', '--all', '--message', 'No types')
+  expect(release('0.2.0', '--suite', 'true')).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining('refused: publint') as string,
+  })
+  expect(readdirSync(folder).filter((name) => name.endsWith('.tgz'))).toEqual([])
+  expect([git('status', '--porcelain'), git('tag')]).toEqual(['', ''])
+})
+
 test('a dry run changes nothing; a release leaves a commit, a tag and a package, and publishes nothing', () => {
   const { folder, git, release } = aPackage()
   expect(release('0.2.0', '--dry-run', '--suite', 'true')).toMatchObject({ status: 0, stderr: '' })
@@ -69,7 +81,7 @@ test('a dry run changes nothing; a release leaves a commit, a tag and a package,
   const made = release('0.2.0', '--suite', 'true')
   expect(made.status).toBe(0)
   expect(made.stdout).toContain('npm publish house-0.2.0.tgz')
-  expect(existsSync(join(folder, 'house-0.2.0.tgz'))).toBe(true)
+  expect(readdirSync(folder).filter((name) => name.endsWith('.tgz'))).toEqual(['house-0.2.0.tgz'])
   expect(git('show', 'v0.2.0:package.json')).toContain('"version": "0.2.0"')
   expect(git('status', '--porcelain')).toBe('')
   expect(readFileSync(join(folder, 'CHANGELOG.md'), 'utf8')).toMatch(

@@ -134,3 +134,12 @@ test('a connection that swallows everything is given up in time, and what it was
   expect(await store.apply(increment, 'n')).toBe(2)
   expect(await (await openedStore(url)).read(counted, 'n')).toBe(2)
 })
+
+test('a look at a database that does not answer says so in our words', async () => {
+  const url = await freshSchema()
+  const proxy = await proxyBefore(url)
+  const store = await openedStore(proxy.through(url))
+  expect(await store.check()).toEqual([])
+  await proxy.close()
+  await expect(store.check()).rejects.toMatchObject({ code: 'store/unreachable', retry: { afterMs: 1_000 } })
+})

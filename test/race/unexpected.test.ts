@@ -9,6 +9,7 @@ import { callOne, claimCalls, openCalls } from '../../src/runs/call.ts'
 import { heldAttempts } from '../../src/runs/recover.ts'
 import { isTerminal } from '../../src/runs/run.ts'
 import type { Store } from '../../src/store/store.ts'
+import type { AnyAgent } from '../../src/workers/agents/execute-agent.ts'
 import { registerThisProcess } from '../../src/workers/register.ts'
 import { engines, temporaryFolder } from '../support/engines.ts'
 import { Installation, until } from '../support/holdfast.ts'
@@ -25,22 +26,10 @@ describe.each(engines)('a defect while a run is carried out, on $name', (engine)
         return Promise.reject(Object.assign(new Error('a defect'), { code: 'store/closed' }))
       return store.apply(change, ...args)
     }
-    const faulty: Store = { ...storeMethods(store), apply }
     const place = new Installation()
     const [program, ...args] = place.append('once')
     const { id } = await submitted(store, { request: { kind: 'command', argv: [program!, ...args], cwd: '/' } })
-    const worker = await registerThisProcess({
-      store: faulty,
-      clock: systemClock,
-      random,
-      home: join(temporaryFolder(), 'home'),
-      kind: 'daemon',
-      leaseMs: LEASE_MS,
-      limits: {},
-      concurrency: 1,
-      graceMs: 1_000,
-      warn: () => {},
-    })
+    const worker = await aWorker({ ...storeMethods(store), apply })
     await worker.start()
     await until('the run has ended', async () => {
       await worker.tend()
@@ -67,19 +56,7 @@ describe.each(engines)('a worker that stops while it is claiming calls, on $name
     }
     let carriedOut = 0
     const body = () => Promise.resolve((carriedOut += 1))
-    const worker = await registerThisProcess({
-      store: { ...storeMethods(store), apply },
-      clock: systemClock,
-      random,
-      home: join(temporaryFolder(), 'home'),
-      kind: 'daemon',
-      leaseMs: LEASE_MS,
-      limits: {},
-      concurrency: 1,
-      graceMs: 1_000,
-      warn: () => {},
-      agents: new Map([['adder', { name: 'adder', body }]]),
-    })
+    const worker = await aWorker({ ...storeMethods(store), apply }, new Map([['adder', { name: 'adder', body }]]))
     await store.apply(openCalls, 'adder')
     await store.apply(callOne, { id: newRunId(random), agent: 'adder', input: '1' })
     await worker.start()
@@ -94,6 +71,21 @@ describe.each(engines)('a worker that stops while it is claiming calls, on $name
     await assertInvariants(store)
   })
 })
+
+const aWorker = (store: Store, agents: ReadonlyMap<string, AnyAgent> = new Map()) =>
+  registerThisProcess({
+    store,
+    agents,
+    clock: systemClock,
+    random,
+    home: join(temporaryFolder(), 'home'),
+    kind: 'daemon',
+    leaseMs: LEASE_MS,
+    limits: {},
+    concurrency: 1,
+    graceMs: 1_000,
+    warn: () => {},
+  })
 
 const storeMethods = (store: Store): Omit<Store, 'apply'> => ({
   engine: store.engine,

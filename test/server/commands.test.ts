@@ -72,6 +72,19 @@ test('tokens from the command line: made, listed, revoked, and refused where the
   expect((await typed(['token', 'code'], env)).stderr).toContain('no daemon is running')
 })
 
+test('a message to a thread that was removed begins a new one of its name, and says so', async () => {
+  const env = place()
+  const said = async (...args: readonly string[]) => (await typed(args, env)).stderr
+  expect((await typed(['run', '--thread', 'build', '--', 'true'], env)).code).toBe(0)
+  expect(await said('send', 'build', 'hello')).not.toContain('had been removed')
+  expect((await typed(['threads', 'remove', 'build'], env)).code).toBe(0)
+  expect(await said('send', 'build', 'hello again')).toContain('build had been removed: this begins a new thread')
+  expect(await said('send', 'build', 'and again')).not.toContain('had been removed')
+  expect(await said('threads', 'remove', 'build')).not.toContain('removed already')
+  const { stdout } = await typed(['--json', 'send', 'build', 'once more'], env)
+  expect(JSON.parse(stdout)).toMatchObject({ threadId: 'build', anew: true })
+})
+
 test('every route is in the reference', () => {
   const text = readFileSync(new URL('../../docs/reference/http.md', import.meta.url), 'utf8')
   const missing = ENDPOINT_NAMES.filter((name) => {

@@ -68,6 +68,8 @@ describe.each(engines)('decisions over HTTP on $name', (engine) => {
     await stage.run(await stage.claim())
     const [doubt] = ((await get(`${api}/doubts`)).body as Listed).items
     expect(doubt).toMatchObject({ input: { entry: 'c' }, seen: 'the connection was cut' })
+    // Its tool has said something, and settled nothing.
+    expect(doubt).not.toHaveProperty('settledBy')
     const resolve = (body: unknown) => post(`${api}/doubts/${doubt!.id}`, body)
     expect((await resolve({ resolution: 'perhaps' })).status).toBe(400)
     for (const wrong of [

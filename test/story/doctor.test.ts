@@ -39,14 +39,33 @@ test('a home that is no folder, or cannot be one, is named with what to do', asy
   const place = new Installation()
   const file = join(dirname(place.home), 'file')
   writeFileSync(file, '')
-  for (const home of [join(file, 'home'), '/proc/holdfast']) {
+  for (const home of [file, join(file, 'home'), '/proc/holdfast']) {
     const ill = await report(place, { HOLDFAST_HOME: home })
     expect(ill.healthy).toBe(false)
     expect(found(ill, 'home')).toMatchObject({
       status: 'fail',
       remedy: expect.stringContaining('HOLDFAST_HOME') as string,
     })
+    expect(ill.findings.map(({ check }) => check)).toEqual(expect.arrayContaining(WITHOUT_THE_STORE))
+    if (home === file) expect(found(ill, 'home')?.detail).toContain(`${file} is not a folder`)
   }
+})
+
+const WITHOUT_THE_STORE = ['node', 'disk', 'clock', 'containment', 'git', 'checks', 'window']
+
+test('a store that cannot be opened, or a configuration that is wrong, does not keep the rest from being looked at', async () => {
+  const place = new Installation()
+  writeFileSync(place.configuration, JSON.stringify({ agents: { clerk: { model: 5 } } }))
+  const wrong = await report(place)
+  expect(found(wrong, 'configuration')).toMatchObject({ status: 'fail' })
+  expect(found(wrong, 'store')).toMatchObject({ status: 'ok' })
+  expect(found(wrong, 'clock')?.detail).toContain('agrees with the sqlite store')
+
+  writeFileSync(place.configuration, '{}')
+  writeFileSync(join(place.home, 'holdfast.db'), 'not a database '.repeat(1_000))
+  const damaged = await report(place)
+  expect(found(damaged, 'store')).toMatchObject({ status: 'fail' })
+  expect(damaged.findings.map(({ check }) => check)).toEqual(expect.arrayContaining(WITHOUT_THE_STORE))
 })
 
 test('a Node that is too old says what to install, to people and to scripts', () => {
@@ -151,6 +170,33 @@ describe('clients that have our hooks', () => {
     })
     is(CLIENTS.claude.madeFor)
     expect(found(await report(place, env), 'Claude Code')).toMatchObject({ status: 'ok' })
+  })
+
+  test('one that an agent of the configuration is, is looked for without hooks too', async () => {
+    const { place, env, folder, is } = withClaude('2.0.99')
+    const agents = {
+      here: { client: 'claude', permissions: 'read' },
+      gone: { client: 'codex', program: './no-codex' },
+      plain: { command: ['no-such-program'] },
+    }
+    writeFileSync(place.configuration, JSON.stringify({ agents }))
+    const told = await report(place, env)
+    expect(told.healthy).toBe(true)
+    expect(found(told, 'agent here')).toMatchObject({
+      status: 'warn',
+      detail: expect.stringMatching(/^Claude Code 2\.0\.99, .*older than/) as string,
+    })
+    expect(found(told, 'agent gone')).toMatchObject({
+      status: 'warn',
+      detail: 'its program is not found: ./no-codex',
+      remedy: expect.stringContaining('"program" of the agent') as string,
+    })
+    expect(found(told, 'agent plain')?.remedy).toContain('"command" of the agent')
+    is(CLIENTS.claude.madeFor)
+    expect(found(await report(place, env), 'agent here')).toMatchObject({
+      status: 'ok',
+      detail: `Claude Code ${CLIENTS.claude.madeFor}, ${join(folder, 'bin/claude')}`,
+    })
   })
 
   test('hooks that somebody changed are told with the command that puts them right', async () => {

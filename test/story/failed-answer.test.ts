@@ -17,7 +17,7 @@ test('whoever waits for an agent that fails is told why, also when it failed wit
   expect(answers.map(({ code }) => code)).toEqual([1, 1, 1])
   expect(answers.map(({ stdout }) => stdout)).toEqual([
     'failed: exited with status 1\n',
-    'failed: not found: no-such-program\n',
+    'failed: not found: no-such-program (install it where the PATH of the daemon leads, or write where it is in "command" of the agent)\n',
     'half an answer\nfailed: exited with status 3\n',
   ])
   for (const { stderr } of answers) expect(stderr).toMatch(/`holdfast runs show run_\w+` has the rest/)

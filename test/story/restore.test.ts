@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { copyFileSync, readFileSync, readdirSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
@@ -50,6 +51,17 @@ async function withBackup() {
   await opened(place, 'late')
   return { place, backup, database: join(place.home, 'holdfast.db') }
 }
+
+test('a backup names the key that belongs beside it, where there is one', async () => {
+  const place = new Installation()
+  const folder = dirname(place.home)
+  const without = await place.run(['backup', join(folder, 'without.db')])
+  expect(without.stderr).toContain('no key was needed here so far')
+  const key = join(place.home, 'secrets.key')
+  writeFileSync(key, randomBytes(32), { mode: 0o600 })
+  const beside = await place.run(['backup', join(folder, 'beside.db')])
+  expect([beside.code, beside.stderr]).toEqual([0, expect.stringContaining(`keep a copy of ${key} elsewhere`)])
+})
 
 const leftovers = (place: Installation) => readdirSync(place.home).filter((name) => name.endsWith('.restored'))
 

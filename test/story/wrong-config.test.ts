@@ -36,3 +36,40 @@ describe('a configuration with a mistake', () => {
     expect(stdout).toContain('FAIL  configuration: usage/config:')
   })
 })
+
+describe('a configuration that merely lies in the folder', () => {
+  test('is named, once, where it would have been used, and nowhere else', async () => {
+    const folder = temporaryFolder()
+    writeFileSync(join(folder, 'holdfast.config.json'), '{ "agents": {} }')
+    const env = { HOLDFAST_HOME: join(folder, 'home'), XDG_CONFIG_HOME: folder }
+    const holdfast = (...args: readonly string[]) =>
+      startProcess('/bin/sh', ['-c', 'cd "$0" && exec "$@"', folder, PROGRAM, ...args], env).ended
+    const remarks = async (...args: readonly string[]) => {
+      const { code, stderr } = await holdfast(...args)
+      return [
+        args.slice(0, 2).join(' '),
+        code,
+        stderr.split('holdfast.config.json in this folder is not used').length - 1,
+      ]
+    }
+    expect(await remarks('runs', 'list')).toEqual(['runs list', 0, 0])
+    const all = [
+      remarks('threads', 'list'),
+      remarks('status'),
+      remarks('mcp-tools', 'list'),
+      remarks('schedule', 'list'),
+      remarks('policy', 'check'),
+      remarks('send', '--agent', 'clerk', 'hi'),
+      remarks('schedule', 'add', 'nightly', '--every', '1h', '--agent', 'clerk', 'hi'),
+    ]
+    expect(await Promise.all(all)).toEqual([
+      ['threads list', 0, 0],
+      ['status', 0, 0],
+      ['mcp-tools list', 0, 0],
+      ['schedule list', 0, 0],
+      ['policy check', 0, 1],
+      ['send --agent', 3, 1],
+      ['schedule add', 3, 1],
+    ])
+  })
+})

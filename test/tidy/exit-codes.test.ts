@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { HoldfastError } from '../../src/base/errors.ts'
-import { EXIT, exitCodeOf } from '../../src/cli/exit-code.ts'
+import { EXIT, exitCodeOf } from '../../src/cli/words/exit-code.ts'
 import { statusOf } from '../../src/server/errors.ts'
 import { readSource } from './tree.ts'
 

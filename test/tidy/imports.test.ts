@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { importCycles, MAY_IMPORT, wrongImports, wrongPageImports } from './imports.ts'
-import { filesKnownToGit, sourcesBelow } from './tree.ts'
+import { filesKnownToGit, readSource, sourcesBelow } from './tree.ts'
 
 const sources = sourcesBelow('src')
 
@@ -9,6 +9,14 @@ const planted = (imports: Record<string, string>) =>
 
 test('every source file imports in the direction that the table allows', () => {
   expect(wrongImports(sources)).toEqual([])
+})
+
+test('the map in ARCHITECTURE.md has every part of src, and none that is not there', () => {
+  const map = /^src\/\n((?: {2}.*\n)+)/m.exec(readSource('ARCHITECTURE.md').text)?.[1] ?? ''
+  const drawn = Array.from(map.matchAll(/^ {2}([\w.-]+)\/? {2,}/gm), ([, name = '']) => name)
+  const parts = [...new Set(sources.map(({ path }) => path.split('/')[1] ?? ''))].toSorted()
+  expect(drawn.toSorted()).toEqual(parts)
+  expect(Object.keys(MAY_IMPORT).toSorted()).toEqual(parts)
 })
 
 test('the dashboard imports nothing but the client of the HTTP API', () => {

@@ -136,7 +136,7 @@ export const ONLY_FOR: readonly { readonly what: string; readonly by: readonly s
   // Loaded by the command `mcp` alone.
   { what: '@modelcontextprotocol/server', by: ['src/mcp/serve.ts'] },
   { what: '@modelcontextprotocol/server/', by: ['src/mcp/serve.ts'] },
-  { what: 'src/mcp/serve.ts', by: ['src/cli/mcp.ts'] },
+  { what: 'src/mcp/serve.ts', by: ['src/cli/clients/mcp.ts'] },
 ]
 
 const isTest = (path: string) => path.endsWith('.test.ts')

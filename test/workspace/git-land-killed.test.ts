@@ -1,13 +1,15 @@
 import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { describe, expect, test } from 'vitest'
 
-import type { GitPoint } from '../../src/git/git.ts'
+import type { Git, GitPoint } from '../../src/git/git.ts'
 import { land } from '../../src/git/land.ts'
 import { openRepository } from '../../src/git/repository.ts'
 import { builtFixture } from '../support/built-fixture.ts'
 import { startProcess } from '../support/holdfast.ts'
+import { REAL_GIT, trapGit } from './git-trap.ts'
 import { GitWorld, listing, quickFolder } from './git-world.ts'
 
 const DOOMED = builtFixture(new URL('./doomed-landing.ts', import.meta.url))
@@ -46,13 +48,8 @@ interface Death {
   readonly left: string[]
 }
 
-/** One copy of the repository: killed at a point, then redone by somebody else. */
-async function dieAt(
-  { world, from, to }: Scene,
-  point: number | GitPoint,
-  more: readonly string[] = [],
-  meanwhile: (project: string) => void = () => {},
-): Promise<Death> {
+/** One copy of the repository, in which a landing was killed at a point, and how to do it again. */
+async function deadAt({ world, from, to }: Scene, point: number | GitPoint, more: readonly string[] = []) {
   const folder = quickFolder()
   const project = join(folder, 'project')
   execFileSync('cp', ['-a', world.project, project])
@@ -60,13 +57,28 @@ async function dieAt(
   const args = [DOOMED, project, rooms, from, to, String(point), ...more]
   const { stdout, stderr } = await startProcess(process.execPath, args, world.env).ended
   if (stdout === '') throw new Error(stderr)
+  const redo = async (env: Git['env'] = world.env) => {
+    const git = { ...world.git, rooms, env }
+    const repo = await openRepository(git, project)
+    return land(git, repo, { target: 'refs/heads/main', from, to, runId: 'run_1' })
+  }
+  return { folder, project, last: stdout.trim(), redo }
+}
+
+/** Killed at a point, then redone by somebody else. */
+async function dieAt(
+  scenery: Scene,
+  point: number | GitPoint,
+  more: readonly string[] = [],
+  meanwhile: (project: string) => void = () => {},
+): Promise<Death> {
+  const { world } = scenery
+  const { project, last, redo } = await deadAt(scenery, point, more)
   meanwhile(project)
-  const git = { ...world.git, rooms }
-  const repo = await openRepository(git, project)
-  const end = await land(git, repo, { target: 'refs/heads/main', from, to, runId: 'run_1' })
+  const end = await redo()
   return {
-    point: stdout.trim(),
-    survived: stdout.includes('survived'),
+    point: last,
+    survived: last.includes('survived'),
     kind: end.kind === 'ready' ? end.code : end.kind,
     tip: world.user(['rev-parse', 'main'], project),
     files: listing(project),
@@ -150,5 +162,44 @@ describe('a landing that is killed by SIGKILL at every point, and redone', () =>
     expect(committed).toMatchObject({ ...rest, kind: 'branch-moved', status: '' })
     expect(committed.files).toMatchObject({ 'a.txt': 'new\n', 'c.txt': 'c\n' })
     expect(committed.tip).not.toBe(from)
+  })
+
+  /** Dead with the branch moved and the index not, and the user, who took its lock away, goes on in a branch with the work in it. */
+  async function leftBehind() {
+    const scenery = await scene()
+    const { world } = scenery
+    const dead = await deadAt(scenery, 'land/branch-moved')
+    execFileSync('rm', [join(dead.project, '.git/index.lock')])
+    world.user(['symbolic-ref', 'HEAD', 'refs/heads/other'], dead.project)
+    world.user(['update-ref', 'refs/heads/other', scenery.to], dead.project)
+    world.write({ 'mine.txt': 'mine\n' }, dead.project)
+    return { ...scenery, ...dead }
+  }
+
+  test('and redone in a tree that has left the branch takes the lock of its index: what the user adds is refused or kept [X3]', async () => {
+    const { world, folder, project, redo } = await leftBehind()
+    // The user's command runs just before the new index gets its name, when a copy of the old one has been taken.
+    const said = join(folder, 'said')
+    const add = `env -i PATH="$PATH" HOME=${world.env['HOME']} ${REAL_GIT} -C ${project} add mine.txt 2> ${said}`
+    const trap = trapGit({ world }, '[ "$1 $3" = "update-index --refresh" ]', add)
+    expect(await redo(trap.env)).toEqual({ kind: 'landed', followed: false })
+    expect(readFileSync(said, 'utf8')).toContain('index.lock')
+    expect(world.status(project)).toBe('?? mine.txt')
+    world.user(['add', 'mine.txt'], project)
+    expect(world.status(project)).toBe('A  mine.txt')
+    expect(world.has('.git/holdfast', project)).toBe(false)
+  })
+
+  test('and redone there waits for a git command of the user, as everywhere [X3]', async () => {
+    const { world, project, redo, to } = await leftBehind()
+    const status = world.status(project)
+    const lock = join(project, '.git/index.lock')
+    writeFileSync(lock, '')
+    expect(await redo()).toMatchObject({ kind: 'busy' })
+    expect([world.has('.git/index.lock', project), world.status(project)]).toEqual([true, status])
+    execFileSync('rm', [lock])
+    expect(await redo()).toEqual({ kind: 'landed', followed: false })
+    expect(world.user(['rev-parse', 'main'], project)).toBe(to)
+    expect(world.status(project)).toBe('?? mine.txt')
   })
 })

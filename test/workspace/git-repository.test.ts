@@ -148,6 +148,31 @@ describe('work put on top of a branch', () => {
     expect(world.user(['ls-tree', '--name-only', top.commit])).toBe('a.txt\nc.txt\ndir\ninstead.txt\none.txt\ntwo.txt')
     expect(world.user(['log', '--format=%s', `${target}..${top.commit}`])).toBe('two\nthe work')
   })
+
+  test('keeps the letters of a commit that is not written in UTF-8, and whose commit it is', async () => {
+    const world = new GitWorld()
+    const repo = await world.start()
+    // As `i18n.commitEncoding` makes them; what is given on the command line has to be in that encoding, too.
+    const env = { ...world.env, LC_ALL: 'C', GIT_AUTHOR_NAME: 'PLACE' }
+    const settings = ['-c', 'i18n.commitEncoding=ISO-8859-1', '-c', 'i18n.logOutputEncoding=UTF-8']
+    const type = (...args: string[]) => execFileSync('git', [...settings, ...args], { cwd: world.project, env })
+    writeFileSync(join(world.folder, 'message'), Buffer.from('Größe der Straße\n', 'latin1'))
+    world.write({ 'one.txt': '1\n' })
+    type('add', '-A')
+    type('commit', '-q', '-F', join(world.folder, 'message'))
+    const raw = execFileSync('git', ['cat-file', 'commit', 'HEAD'], { cwd: world.project, env })
+    const named = Buffer.from(raw.toString('latin1').replace('PLACE', 'Jürgen'), 'latin1')
+    const hash = ['hash-object', '-t', 'commit', '-w', '--stdin']
+    const work = execFileSync('git', hash, { cwd: world.project, env, input: named }).toString().trim()
+    const said = ['show', '-s', '--encoding=UTF-8', '--format=%an: %s (%e)']
+    expect(world.user([...said, work])).toBe('Jürgen: Größe der Straße (ISO-8859-1)')
+    world.user(['reset', '-q', '--hard', repo.commit])
+    const target = world.commit({ 'other.txt': 'o\n' })
+    const top = await putOnTop(world.git, repo, { work, base: repo.commit, target, at: AT })
+    if (top.kind !== 'rebased') throw new Error(top.kind)
+    expect(world.user([...said, top.commit])).toBe('Jürgen: Größe der Straße (ISO-8859-1)')
+    expect(world.fsck()).toBe('')
+  })
 })
 
 describe('refs, folders and what is left', () => {

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import type { WorkStage } from './work-stage.ts'
+import type { GitWorld } from './git-world.ts'
 
 /** A `git` that stands before the real one, for the process that is under test alone. */
 export interface GitTrap {
@@ -15,15 +15,14 @@ export interface GitTrap {
   readonly killed: string
 }
 
-const REAL = execFileSync('/bin/sh', ['-c', 'command -v git'], { encoding: 'utf8' }).trim()
+export const REAL_GIT = execFileSync('/bin/sh', ['-c', 'command -v git'], { encoding: 'utf8' }).trim()
 
 /**
  * `condition` is a line of shell that sees `$n`, the how-manieth git command this is, and its arguments; where it holds, `act` is done, once. `$PPID` is the
  * process under test; the command is a process group of its own.
  */
-export function trapGit(stage: WorkStage, condition: string, act: string): GitTrap {
-  const folder = join(stage.world.folder, 'trap')
-  mkdirSync(folder)
+export function trapGit({ world }: { readonly world: GitWorld }, condition: string, act: string): GitTrap {
+  const folder = mkdtempSync(join(world.folder, 'trap'))
   const [calls, sprung] = [join(folder, 'calls'), join(folder, 'sprung')]
   const script = `#!/bin/sh
 echo "$1" >> ${calls}
@@ -32,11 +31,11 @@ if ${condition} && mkdir ${sprung} 2>/dev/null; then
 echo "$1" > ${sprung}/which
 ${act}
 fi
-exec ${REAL} "$@"
+exec ${REAL_GIT} "$@"
 `
   writeFileSync(join(folder, 'git'), script, { mode: 0o755 })
   return {
-    env: { ...stage.world.env, PATH: `${folder}:${stage.world.env['PATH']}` },
+    env: { ...world.env, PATH: `${folder}:${world.env['PATH']}` },
     get count() {
       return existsSync(calls) ? readFileSync(calls, 'utf8').split('\n').length - 1 : 0
     },
@@ -52,7 +51,7 @@ exec ${REAL} "$@"
 /** Killed before it did anything, and killed when it had done everything and not yet said so. */
 export const KILLS = {
   before: 'kill -9 $$',
-  after: `${REAL} "$@"; kill -9 $$`,
+  after: `${REAL_GIT} "$@"; kill -9 $$`,
 } as const
 
 /** The process under test dies, and its git command goes on when there is such a file, as a child of nobody. */

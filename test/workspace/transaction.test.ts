@@ -1,13 +1,16 @@
-import { chmodSync, existsSync, renameSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { describe, expect, test } from 'vitest'
 
 import type { RunId } from '../../src/base/ids.ts'
 import { runEventsAfter } from '../../src/events/event.ts'
+import { LIMITS } from '../../src/base/limits.ts'
 import { GIT_POINTS } from '../../src/git/git.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
-import { askRetry } from '../../src/workspace/ask.ts'
+import { sql } from '../../src/store/sql.ts'
+import { run as change } from '../../src/store/transition.ts'
+import { askLand, askRetry } from '../../src/workspace/ask.ts'
 import { refOfRun } from '../../src/workspace/workspace.ts'
 import { WORKSPACE_POINTS } from '../../src/workers/workspace/ports.ts'
 import type { WorkspacePoint } from '../../src/workers/workspace/ports.ts'
@@ -121,6 +124,47 @@ describe('a run in a transaction', () => {
     await (await stage.worker()).settleWorkspace(id)
     expect((await stage.workspace(id)).state).toBe('landed')
     expect([stage.world.user(['rev-list', '--count', 'main']), stage.world.status()]).toEqual(['2', ''])
+    await stage.assertSound()
+  })
+
+  test('that a person let land, and whose landing fails for good, is in quarantine and holds its repository no more [X4]', async () => {
+    const stage = await WorkStage.begin()
+    const { world, store } = stage
+    world.write({ 'c.txt': 'not committed\n' })
+    const { run, workspace } = await stage.through(EDIT)
+    expect(workspace).toMatchObject({ state: 'ready' })
+    world.write({ 'c.txt': 'c\n' })
+    // Where git writes down how a branch moved there is a folder: it will never move it.
+    const log = join(world.project, '.git/logs/refs/heads/main')
+    renameSync(log, `${log}.away`)
+    mkdirSync(join(log, 'in-the-way'), { recursive: true })
+    writeFileSync(join(log, 'in-the-way/file'), '')
+    await store.apply(askLand, run.id, { by: 'a person' })
+    const worker = await stage.worker()
+    await worker.settleWorkspace(run.id)
+    expect(await stage.workspace(run.id)).toMatchObject({ state: 'decided', wish: 'land', landing: true })
+    // So long it has been tried.
+    await store.apply(function* () {
+      yield* change(
+        sql`update workspaces set decided_at = decided_at - ${LIMITS.settleForMs + 60_000}, settle_until = null`,
+      )
+    })
+    await worker.settleWorkspace(run.id)
+    expect(await stage.workspace(run.id)).toMatchObject({
+      state: 'quarantined',
+      cameFrom: 'decided',
+      wish: null,
+      landing: false,
+      reason: expect.stringContaining('update-ref ended with'),
+    })
+    rmSync(log, { recursive: true })
+    renameSync(`${log}.away`, log)
+    const other = await stage.through('echo other > other.txt')
+    expect(other.workspace.state).toBe('landed')
+    expect(await store.apply(askRetry, run.id, { by: 'a person' })).toMatchObject({ kind: 'asked' })
+    await worker.settleWorkspace(run.id)
+    // The branch has gone on: it waits, and nothing is lost.
+    expect((await stage.workspace(run.id)).state).toBe('ready')
     await stage.assertSound()
   })
 

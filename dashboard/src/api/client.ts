@@ -1,4 +1,4 @@
-import { answered, createClient } from '../../../src/api/client.ts'
+import { answered, createClient, notOurs } from '../../../src/api/client.ts'
 import type { EndpointName } from '../../../src/api/endpoints.ts'
 import type { Answer, Ask } from '../../../src/api/routes.ts'
 
@@ -14,8 +14,12 @@ export const call = <N extends EndpointName>(name: N, ask: Ask<N>): Promise<Answ
 export const openSession = (given: { readonly code: string } | { readonly token: string }) =>
   'code' in given ? here.call('session.open', given) : createClient({ ...HERE, ...given }).call('session.open', {})
 
-export const openStream = (after: number, signal: AbortSignal): Promise<Response> =>
-  answered(HERE, '/api/v1/events', { method: 'GET', headers: { 'Last-Event-ID': String(after) }, signal })
+export async function openStream(after: number, signal: AbortSignal): Promise<Response> {
+  const headers = { 'Last-Event-ID': String(after) }
+  const response = await answered(HERE, '/api/v1/events', { method: 'GET', headers, signal })
+  if (response.headers.get('Content-Type')?.startsWith('text/event-stream') === true) return response
+  throw notOurs(HERE, 'its answer is no stream of events')
+}
 
 /** What went wrong, in the daemon's own words. */
 export interface Problem {

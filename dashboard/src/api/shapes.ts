@@ -18,6 +18,8 @@ export type Doubt = Answer<'doubts.show'>
 export type Event = Answer<'runs.events'>['items'][number]
 export type Bucket = Answer<'series'>['items'][number]
 export type Rule = Answer<'policy.list'>['items'][number]
+export type Schedule = Answer<'schedules.list'>['items'][number]
+export type Occurrence = Answer<'occurrences.list'>['items'][number]
 export type Token = Answer<'tokens.list'>['items'][number]
 export type Scope = Token['scopes'][number]
 

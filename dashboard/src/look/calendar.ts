@@ -1,4 +1,4 @@
-import type { Occurrence, Rule, Schedule } from '../api/schedules.ts'
+import type { Occurrence, Schedule } from '../api/shapes.ts'
 import { span } from './words.ts'
 
 export interface Thing {
@@ -27,56 +27,77 @@ const dayAndMonth = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 
 /** The local day of an instant. */
 const dayOf = (instant: Date) => `${instant.getFullYear()}-${instant.getMonth()}-${instant.getDate()}`
 
-/** Four weeks from a Monday: the one before last, moved by so many weeks. */
+/** Four weeks from a Monday, the one before last, moved by so many weeks; and the day after, where the last one ends. */
+function datesAround(now: number, weeks: number): readonly Date[] {
+  const today = new Date(now)
+  const sinceMonday = (today.getDay() + 6) % 7
+  return Array.from({ length: DAYS + 1 }, (_, index) => {
+    const day = today.getDate() - sinceMonday - 7 + 7 * weeks + index
+    return new Date(today.getFullYear(), today.getMonth(), day)
+  })
+}
+
 export function daysAround(
   now: number,
   weeks: number,
   schedules: readonly Schedule[],
   past: readonly Occurrence[],
 ): readonly Day[] {
-  const today = new Date(now)
-  const sinceMonday = (today.getDay() + 6) % 7
-  const byDay = Map.groupBy(thingsOf(schedules, past), ({ at }) => dayOf(new Date(at)))
-  return Array.from({ length: DAYS }, (_, index) => {
-    const date = new Date(today.getFullYear(), today.getMonth(), today.getDate() - sinceMonday - 7 + 7 * weeks + index)
+  const dates = datesAround(now, weeks)
+  const things = thingsOf(
+    schedules,
+    past,
+    dates.map((date) => date.getTime()),
+  )
+  const byDay = Map.groupBy(things, ({ at }) => dayOf(new Date(at)))
+  return dates.slice(0, DAYS).map((date) => {
     const key = dayOf(date)
     return {
       key,
       weekday: weekday.format(date),
       label: dayAndMonth.format(date),
       short: date.getDate() === 1 ? month.format(date) : String(date.getDate()),
-      isToday: key === dayOf(today),
+      isToday: key === dayOf(new Date(now)),
       things: together(byDay.get(key) ?? []),
     }
   })
 }
 
-export function ruleWords(rule: Rule): string {
+export function ruleWords(rule: Schedule['rule']): string {
   if (rule.kind === 'once') return 'once'
   return rule.kind === 'every'
     ? `every ${span(rule.everyMs).replace(/ 0 (s|min|h)$/, '')}`
     : `${rule.expression} in ${rule.zone}`
 }
 
-/** A job of every second has more instants than a calendar can show. */
-const SHOWN = 300
-
-/** What comes: as the daemon says, or, where it is plain arithmetic, from the next one on. */
-function comingOf({ rule, options, next = [], nextAt }: Schedule): readonly string[] {
-  const isEndless = options.until === undefined && options.maxFirings === undefined
-  if (nextAt === undefined || rule.kind !== 'every' || !isEndless) return next.map(({ at }) => at)
-  const end = Date.parse(nextAt) + DAYS * 86_400_000
-  const count = Math.min(SHOWN, Math.ceil((end - Date.parse(nextAt)) / rule.everyMs))
-  return Array.from({ length: count }, (_, index) => new Date(Date.parse(nextAt) + index * rule.everyMs).toISOString())
+/** What comes, as the daemon says; where it is plain arithmetic, all of it: once for each day, with how many that are. */
+function comingOf({ id, rule, options, next = [], nextAt }: Schedule, starts: readonly number[]): Thing[] {
+  const planned = { scheduleId: id, state: 'planned' }
+  if (nextAt === undefined || rule.kind !== 'every' || options.maxFirings !== undefined)
+    return next.map(({ at }) => ({ ...planned, at, count: 1 }))
+  const [begin, end] = [Date.parse(nextAt), options.until === undefined ? Infinity : Date.parse(options.until)]
+  return starts.slice(0, -1).flatMap((start, index) => {
+    const first = begin + Math.max(0, Math.ceil((start - begin) / rule.everyMs)) * rule.everyMs
+    const stop = Math.min(starts[index + 1] ?? start, end + 1)
+    if (first >= stop) return []
+    return [{ ...planned, at: new Date(first).toISOString(), count: Math.ceil((stop - first) / rule.everyMs) }]
+  })
 }
 
-function thingsOf(schedules: readonly Schedule[], past: readonly Occurrence[]): Thing[] {
-  const coming = schedules
-    .filter(({ state }) => state === 'active')
-    .flatMap((schedule) => comingOf(schedule).map((at) => ({ scheduleId: schedule.id, at })))
+/** Those of which more comes in these weeks than the daemon was asked for: the later days look emptier than they will be. */
+export function cutShort(now: number, weeks: number, schedules: readonly Schedule[], asked: number): Schedule[] {
+  const end = datesAround(now, weeks).at(-1)?.getTime() ?? now
+  return schedules.filter(({ state, rule, options, next = [] }) => {
+    const isListed = rule.kind !== 'every' || options.maxFirings !== undefined
+    return state === 'active' && isListed && next.length >= asked && Date.parse(next.at(-1)?.at ?? '') < end
+  })
+}
+
+function thingsOf(schedules: readonly Schedule[], past: readonly Occurrence[], starts: readonly number[]): Thing[] {
+  const active = schedules.filter(({ state }) => state === 'active')
   return [
     ...past.map(({ scheduleId, state, dueAt, instants = 1 }) => ({ scheduleId, state, at: dueAt, count: instants })),
-    ...coming.map((each) => ({ ...each, state: 'planned', count: 1 })),
+    ...active.flatMap((schedule) => comingOf(schedule, starts)),
   ]
 }
 

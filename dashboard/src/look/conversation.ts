@@ -1,7 +1,7 @@
 import type { Action, Message, Run, Step, WholeThread } from '../api/shapes.ts'
 import type { Said } from '../state/live.ts'
 import { isActive } from './states.ts'
-import { asText } from './words.ts'
+import { asText, shortId } from './words.ts'
 
 /** One thing in a conversation. Its key stays the same when it is recorded, so nothing moves then. */
 export type ConversationItem =
@@ -16,7 +16,8 @@ export type ConversationItem =
   | { readonly kind: 'live'; readonly key: string; readonly text: string; readonly cut: boolean }
   | { readonly kind: 'note'; readonly key: string; readonly text: string }
   | { readonly kind: 'action'; readonly key: string; readonly action: Action }
-  | { readonly kind: 'run'; readonly key: string; readonly run: Run }
+  /** `silent`: nothing was said in it. */
+  | { readonly kind: 'run'; readonly key: string; readonly run: Run; readonly silent: boolean }
 
 const textOf = ({ body }: Message): string => {
   const { text, summary } = body
@@ -28,7 +29,7 @@ function senderOf({ from, kind, body }: Message): string | undefined {
   const { agent, state } = body
   if (typeof agent === 'string' && typeof state === 'string') return `${kind} of ${agent}: ${state}`
   if (from === null) return kind === 'prompt' ? undefined : kind
-  return `${kind} from ${from}`
+  return `${kind} from ${shortId(from)}`
 }
 
 function ofMessage(message: Message): ConversationItem {
@@ -99,7 +100,7 @@ export function conversationOf(thread: WholeThread, said: ReadonlyMap<string, Sa
       ...[...taken, ...before].map(ofMessage),
       ...(live === undefined || isRecorded(live, own) ? [] : [liveOf(run, live)]),
       ...after.map(ofMessage),
-      { kind: 'run', key: run.id, run } satisfies ConversationItem,
+      { kind: 'run', key: run.id, run, silent: own.length === 0 } satisfies ConversationItem,
     ]
   })
   const rest = current === undefined ? waiting : []

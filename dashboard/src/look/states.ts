@@ -31,6 +31,7 @@ const LOOKS: Readonly<Record<string, Look>> = {
   started: { word: 'at work', colour: busy, shape: 'dot', alive: true },
   done: { word: 'done', colour: good, shape: 'check' },
   in_doubt: { word: 'in doubt', colour: doubt, shape: 'question' },
+  left_open: { word: 'left open', colour: still, shape: 'question' },
   skipped: { word: 'skipped', colour: still, shape: 'dash' },
   denied: { word: 'denied', colour: bad, shape: 'bar' },
   expired: { word: 'expired', colour: still, shape: 'clock' },
@@ -79,5 +80,21 @@ export const isActive = (run: { readonly state: string } | undefined): boolean =
   run !== undefined && !ENDED.has(run.state)
 
 /** A run whose end has been asked for looks so from that instant. */
-export const shownState = (run: { readonly state: string; readonly cancelRequestedAt?: string | undefined }): string =>
+export const shownRun = (run: { readonly state: string; readonly cancelRequestedAt?: string | undefined }): string =>
   run.cancelRequestedAt !== undefined && isActive(run) ? 'cancelling' : run.state
+
+/** One that is open looks as its last run. */
+export const shownThread = ({
+  state,
+  run,
+}: {
+  readonly state: string
+  readonly run?: { readonly state: string } | undefined
+}) => (state === 'open' ? (run?.state ?? 'idle') : state)
+
+/** What was answered from an earlier one was not done again. */
+export const shownAction = ({ state, repeatOf }: { readonly state: string; readonly repeatOf?: string | undefined }) =>
+  repeatOf === undefined ? state : 'repeat'
+
+/** A schedule that is active is another thing. */
+export const shownWorkspace = ({ state }: { readonly state: string }) => (state === 'active' ? 'started' : state)

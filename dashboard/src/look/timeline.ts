@@ -1,4 +1,5 @@
 import type { Action, Event, Step, WholeRun } from '../api/shapes.ts'
+import { shownAction } from './states.ts'
 import { asText, brief, span, visible } from './words.ts'
 
 /** One bar of the waterfall. */
@@ -96,7 +97,7 @@ const actionBars = (run: WholeRun, now: number): Bar[] =>
   })
 
 function barOf(action: Action, from: number, now: number): Bar {
-  const { id, tool, state, settledAt, repeatOf, input } = action
+  const { id, tool, state, settledAt, input } = action
   const open = state === 'started'
   return {
     key: id,
@@ -106,7 +107,7 @@ function barOf(action: Action, from: number, now: number): Bar {
     from,
     to: settledAt === undefined ? (open ? now : from) : Math.max(from, at(settledAt)),
     open,
-    state: repeatOf === undefined ? state : 'repeat',
+    state: shownAction(action),
     action: id,
   }
 }
@@ -134,10 +135,14 @@ export interface Scale {
 const STEPS = [1, 2, 5, 10, 15, 30].flatMap((step) => [step, step * 1000, step * 60_000, step * 3_600_000])
 const STEP_SIZES = [...STEPS, 20, 50, 100, 200, 500, 86_400_000].toSorted((a, b) => a - b)
 
-/** Round numbers, about so many of them. */
-function ticksOf(whole: number): Scale['ticks'] {
-  const step = STEP_SIZES.find((each) => whole / each <= TICKS) ?? Math.ceil(whole / TICKS)
-  return Array.from({ length: Math.ceil(whole / step) }, (_, index) => ({
+/** The last part of the width, in which a word would not have room. */
+const EDGE = 0.9
+
+/** Round numbers, so many of them at most. */
+function ticksOf(whole: number, most: number): Scale['ticks'] {
+  const shown = whole * EDGE
+  const step = STEP_SIZES.find((each) => shown / each <= most) ?? Math.ceil(shown / most)
+  return Array.from({ length: Math.ceil(shown / step) }, (_, index) => ({
     place: (index * step) / whole,
     word: tickWord(index * step),
   }))
@@ -152,10 +157,9 @@ const tickWord = (ms: number) =>
 
 /** The most that waiting may take of the width, as a multiple of the work. */
 const WAIT_SHARE = 0.4
-const TICKS = 5
 
 /** Time from left to right; a wait that would leave no room for the work is drawn short. */
-export function scaleOf(bars: readonly Bar[]): Scale {
+export function scaleOf(bars: readonly Bar[], mostTicks: number): Scale {
   const from = Math.min(...bars.map((bar) => bar.from))
   const to = Math.max(...bars.map((bar) => bar.to), from + 1)
   const waits = bars.filter(({ kind }) => kind === 'wait' || kind === 'queue')
@@ -171,7 +175,7 @@ export function scaleOf(bars: readonly Bar[]): Scale {
   const whole = moved(to)
   return {
     place: (instant) => Math.max(0, Math.min(1, moved(instant) / whole)),
-    ticks: shrink === 1 ? ticksOf(to - from) : [],
+    ticks: shrink === 1 ? ticksOf(to - from, mostTicks) : [],
     cut: new Set(shrink === 1 ? [] : waits.map(({ key }) => key)),
   }
 }

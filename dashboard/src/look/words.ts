@@ -84,13 +84,19 @@ export function field(form: FormData, name: string): string {
 
 /** One line of an input: its values, without their names. */
 export function brief(input: unknown, longest = 200): string {
-  const values = typeof input === 'object' && input !== null ? Object.values(input) : [input]
+  const values = typeof input === 'object' ? Object.values(input ?? {}) : [input]
   const words = values.map((value) => (typeof value === 'string' ? value : (JSON.stringify(value) ?? '')))
   return visible(words.join(' · ').slice(0, longest).replaceAll(/\s+/g, ' '))
 }
 
-/** `run_01ABC…` without its kind and with as much as tells it from its neighbours. */
-export const shortId = (id: string): string => {
-  const bare = id.slice(id.indexOf('_') + 1)
-  return bare.length <= 10 ? id : `${id.slice(0, id.indexOf('_') + 1)}${bare.slice(-8)}`
-}
+/** Where a thread is shown: its name is somebody's, and may have signs in it that mean something in an address. */
+export const threadPath = (id: string): string => `/threads/${encodeURIComponent(id)}`
+
+/** JSON to be edited, with nothing in it that one does not see: such characters are written as what they are. */
+export const editable = (value: unknown): string =>
+  (JSON.stringify(value, null, 2) ?? '').replace(unseenIn(), (found) => found.split('').map(escaped).join(''))
+
+const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+
+/** `run_01a1e358…` with as much as tells it from its neighbours; a name that somebody gave is what it is. */
+export const shortId = (id: string): string => id.replace(/^([a-z]+_)[0-9a-f]{24}([0-9a-f]{8})$/, '$1$2')

@@ -1,35 +1,13 @@
 import type { Event } from '../api/shapes.ts'
+import { ABOUT, TYPES_ABOUT } from '../look/event-types.ts'
 import { asText, brief, shortId, visible } from '../look/words.ts'
 import { Bytes } from '../parts/bytes.tsx'
 import { Choice, List } from '../parts/list.tsx'
 import { PageFrame, Trouble, Waiting } from '../parts/page.tsx'
-import { Ago, Empty, Fact, Id } from '../parts/small.tsx'
+import { Ago, Empty, Fact, RunLink, ThreadLink } from '../parts/small.tsx'
 import { usePaged } from '../state/paged.ts'
 import { useResource } from '../state/resource.ts'
 import { search } from '../state/router.ts'
-
-const NOUNS: readonly (readonly [string, string])[] = [
-  ['', 'All'],
-  ['run', 'Runs'],
-  ['action', 'Actions'],
-  ['approval', 'Decisions'],
-  ['message', 'Messages'],
-  ['operator', 'Operators'],
-]
-
-/** The log is asked for by whole types. */
-const TYPES: Readonly<Record<string, readonly string[]>> = {
-  run: 'run.queued run.started run.parked run.resumed run.cancel_requested run.taken_over run.handed_over run.requeued run.finished run.late_result run.traced'.split(
-    ' ',
-  ),
-  action: ['action.proposed', 'action.started', 'action.settled', 'action.released'],
-  approval: ['approval.requested', 'approval.decided', 'approval.expired', 'doubt.resolved', 'policy.rule_added'],
-  message:
-    'message.accepted message.leased message.returned message.consumed message.dead message.retried message.replaced message.purged'.split(
-      ' ',
-    ),
-  operator: ['operator.acted', 'token.created', 'token.revoked', 'policy.rule_added', 'policy.rule_removed'],
-}
 
 export const Events = ({ id }: { readonly id?: string | undefined }) =>
   id === undefined ? <Log /> : <One key={id} seq={Number(id)} />
@@ -38,12 +16,12 @@ function Log() {
   const noun = search.value.get('about') ?? ''
   const pages = usePaged(
     'events.list',
-    noun === '' ? {} : { type: [...(TYPES[noun] ?? [])] },
-    { id: ({ seq }) => String(seq), wakes: TYPES[noun] ?? [''] },
+    noun === '' ? {} : { type: [...(TYPES_ABOUT[noun] ?? [])] },
+    { id: ({ seq }) => String(seq), wakes: TYPES_ABOUT[noun] ?? [''] },
     'before',
   )
   return (
-    <PageFrame title="Events" filled side={<Choice name="about" label="About" options={NOUNS} value={noun} />}>
+    <PageFrame title="Events" filled side={<Choice name="about" label="About" options={ABOUT} value={noun} />}>
       <List
         pages={pages}
         label="Events"
@@ -109,16 +87,12 @@ function One({ seq }: { readonly seq: number }) {
           </Fact>
           {event.runId !== undefined && (
             <Fact name="Run">
-              <a class="link" href={`/runs/${event.runId}`}>
-                <Id id={shortId(event.runId)} />
-              </a>
+              <RunLink id={event.runId} />
             </Fact>
           )}
           {event.threadId !== undefined && (
             <Fact name="Thread">
-              <a class="link" href={`/threads/${event.threadId}`}>
-                <Id id={shortId(event.threadId)} />
-              </a>
+              <ThreadLink id={event.threadId} />
             </Fact>
           )}
         </dl>

@@ -3,7 +3,8 @@ import type { ComponentChildren } from 'preact'
 import { useMemo } from 'preact/hooks'
 
 import type { Run } from '../api/shapes.ts'
-import { shownState } from '../look/states.ts'
+import { subject } from '../look/runs.ts'
+import { shownRun } from '../look/states.ts'
 import { many, money, visible } from '../look/words.ts'
 import { Chart } from '../parts/chart.tsx'
 import { Choice } from '../parts/list.tsx'
@@ -16,7 +17,6 @@ import { useNeeds } from '../state/needs.ts'
 import type { Need, NeedsOfAKind } from '../state/needs.ts'
 import { useResource } from '../state/resource.ts'
 import { go, search } from '../state/router.ts'
-import { subject } from './runs.tsx'
 import { Welcome } from './welcome.tsx'
 
 export function Home() {
@@ -156,7 +156,7 @@ function Running({ runs }: { readonly runs: readonly Run[] | undefined }) {
 
 const RunLine = ({ run, isGone }: { readonly run: Run; readonly isGone: boolean }) => (
   <a class={`${LINE} ${isGone ? 'line-through' : ''}`} href={`/runs/${run.id}`}>
-    <State state={shownState(run)} />
+    <State state={shownRun(run)} />
     <span class="min-w-0 truncate max-md:order-last max-md:col-span-2">
       <span class={run.request.kind === 'command' ? 'font-mono text-sm' : 'font-medium'}>
         {run.request.kind === 'command' ? subject(run) : visible(run.agent)}

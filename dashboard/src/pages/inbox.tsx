@@ -3,8 +3,8 @@ import type { Message } from '../api/shapes.ts'
 import { asText, brief, shortId, visible } from '../look/words.ts'
 import { Bytes } from '../parts/bytes.tsx'
 import { Choice, List } from '../parts/list.tsx'
-import { PageFrame, Trouble, Waiting } from '../parts/page.tsx'
-import { Ago, Empty, Fact, Id, State } from '../parts/small.tsx'
+import { PageFrame, Unread } from '../parts/page.tsx'
+import { Ago, Empty, Fact, RunLink, State, ThreadLink } from '../parts/small.tsx'
 import { useKeys } from '../state/keys.ts'
 import { usePaged } from '../state/paged.ts'
 import { refreshNow, useResource } from '../state/resource.ts'
@@ -86,13 +86,7 @@ function Letter({ id }: { readonly id: string }) {
   const { data, problem } = useResource('messages.show', { message: id }, ['message.'])
   const message = data.value
   const up = ['/inbox', 'the inbox'] as const
-  if (message === undefined)
-    return (
-      <PageFrame title="Message" up={up}>
-        <Trouble problem={problem.value} />
-        {problem.value === undefined && <Waiting />}
-      </PageFrame>
-    )
+  if (message === undefined) return <Unread title="Message" up={up} problem={problem.value} />
   const text = message.body['text']
   return (
     <PageFrame title={`A ${message.kind}`} up={up} side={<Controls message={message} />}>
@@ -106,9 +100,7 @@ function Letter({ id }: { readonly id: string }) {
         />
         <dl class="grid grid-cols-2 gap-3 sm:grid-cols-4">
           <Fact name="To">
-            <a class="link" href={`/threads/${message.threadId}`}>
-              <Id id={visible(message.threadId)} />
-            </a>
+            <ThreadLink id={message.threadId} />
           </Fact>
           <Fact name="From">{visible(message.from ?? 'a person')}</Fact>
           <Fact name="Sent">
@@ -122,9 +114,7 @@ function Letter({ id }: { readonly id: string }) {
           </Fact>
           {message.consumedByRun !== undefined && (
             <Fact name="Taken by">
-              <a class="link" href={`/runs/${message.consumedByRun}`}>
-                <Id id={shortId(message.consumedByRun)} />
-              </a>
+              <RunLink id={message.consumedByRun} />
             </Fact>
           )}
         </dl>

@@ -4,6 +4,8 @@ import { many, visible } from '../look/words.ts'
 import { now } from '../state/clock.ts'
 import { useResource } from '../state/resource.ts'
 
+const LINE = 'row-line flex min-h-10 flex-wrap items-center gap-x-3 px-3 py-1.5 last:border-0'
+
 export function Quotas() {
   const quotas = useResource('quotas.list', {}, ['run.', 'step.'])
   const breakers = useResource('breakers.list', {}, ['breaker.', 'run.finished'])
@@ -21,10 +23,12 @@ export function Quotas() {
           ) : (
             <ul class="panel">
               {quotas.data.value.items.map(({ quota, blockedUntil, reason }) => (
-                <li key={quota} class="row-line flex min-h-10 items-center gap-3 px-3 last:border-0">
+                <li key={quota} class={LINE}>
                   <Mark state={Date.parse(blockedUntil) > now.value ? 'pending' : 'queued'} />
-                  <span class="font-mono text-sm font-semibold">{visible(quota)}</span>
-                  <span class="text-quiet min-w-0 flex-1 truncate">{visible(reason)}</span>
+                  <span class="wrap-anywhere min-w-0 font-mono text-sm font-semibold">{visible(quota)}</span>
+                  <span class="text-quiet min-w-32 flex-1 truncate" title={visible(reason)}>
+                    {visible(reason)}
+                  </span>
                   {Date.parse(blockedUntil) > now.value ? (
                     <span>
                       again <Ago at={blockedUntil} />
@@ -48,10 +52,10 @@ export function Quotas() {
           ) : (
             <ul class="panel">
               {breakers.data.value.items.map(({ agent, cause, failures, openings, openUntil }) => (
-                <li key={`${agent} ${cause}`} class="row-line flex min-h-10 items-center gap-3 px-3 last:border-0">
+                <li key={`${agent} ${cause}`} class={LINE}>
                   <Mark state={openUntil === undefined ? 'queued' : 'failed'} />
-                  <span class="font-semibold">{agent}</span>
-                  <span class="text-quiet min-w-0 flex-1 truncate">
+                  <span class="wrap-anywhere min-w-0 font-semibold">{visible(agent)}</span>
+                  <span class="text-quiet min-w-32 flex-1 truncate">
                     {cause}: {many(failures, 'failure')}, opened {many(openings, 'time')}
                   </span>
                   {openUntil === undefined ? (

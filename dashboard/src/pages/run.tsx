@@ -1,13 +1,15 @@
 import { call } from '../api/client.ts'
-import type { Statement, Step, WholeRun } from '../api/shapes.ts'
-import { isActive, shownState } from '../look/states.ts'
+import type { Step, WholeRun } from '../api/shapes.ts'
+import { subject } from '../look/runs.ts'
+import { isActive, shownRun } from '../look/states.ts'
 import { timelineOf } from '../look/timeline.ts'
-import { count, money, shortId, visible } from '../look/words.ts'
+import { count, money, visible } from '../look/words.ts'
 import { ActionCard } from '../parts/action-card.tsx'
-import { Bytes } from '../parts/bytes.tsx'
-import { PageFrame, Section, Trouble, Waiting } from '../parts/page.tsx'
+import { Outcome } from '../parts/outcome.tsx'
+import { PageFrame, Section, Unread } from '../parts/page.tsx'
 import { SilentHost } from '../parts/silent.tsx'
-import { Ago, Fact, Id, Key, Lasted, Mark, Seen, State } from '../parts/small.tsx'
+import { StatementPanel } from '../parts/statement.tsx'
+import { Ago, Fact, Key, Lasted, Seen, State, ThreadLink } from '../parts/small.tsx'
 import { Waterfall } from '../parts/waterfall.tsx'
 import { WorkspacePanel } from '../parts/workspace.tsx'
 import { now } from '../state/clock.ts'
@@ -16,24 +18,19 @@ import { said } from '../state/live.ts'
 import { refreshNow, useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
 import { attempt } from '../state/toast.ts'
-import { subject } from './runs.tsx'
 
 export function RunPage({ id }: { readonly id: string }) {
   const { data, problem } = useResource('runs.show', { run: id }, [id])
   const run = data.value
   const up = ['/runs', 'runs'] as const
-  if (run === undefined)
-    return (
-      <PageFrame title="Run" up={up}>
-        <Trouble problem={problem.value} />
-        {problem.value === undefined && <Waiting />}
-      </PageFrame>
-    )
+  if (run === undefined) return <Unread title="Run" up={up} problem={problem.value} />
   const title = (
     <span class="flex min-w-0 items-center gap-3">
-      <span class="truncate">{run.request.kind === 'agent' ? visible(run.agent) : subject(run)}</span>
-      <span class="shrink-0">
-        <State state={shownState(run)} note={run.state === 'parked' ? run.parkedFor : run.code} />
+      <span class="max-w-[70%] shrink-0 truncate">
+        {run.request.kind === 'agent' ? visible(run.agent) : subject(run)}
+      </span>
+      <span class="flex min-w-0">
+        <State state={shownRun(run)} note={run.state === 'parked' ? run.parkedFor : run.code} />
       </span>
     </span>
   )
@@ -71,9 +68,7 @@ const Summary = ({ run }: { readonly run: WholeRun }) => (
   <dl class="mb-6 grid grid-cols-2 gap-x-6 gap-y-3 sm:grid-cols-4 lg:grid-cols-7">
     <Fact name="Agent">{visible(run.agent)}</Fact>
     <Fact name="Thread">
-      <a class="link" href={`/threads/${run.threadId}`} title={visible(run.threadId)}>
-        <Id id={visible(shortId(run.threadId))} />
-      </a>
+      <ThreadLink id={run.threadId} />
     </Fact>
     <Fact name="Began">
       <Ago at={run.startedAt ?? run.createdAt} />
@@ -82,33 +77,10 @@ const Summary = ({ run }: { readonly run: WholeRun }) => (
       <Lasted from={run.startedAt ?? run.createdAt} to={run.endedAt} />
     </Fact>
     <Fact name="Attempts">{run.attempt}</Fact>
-    <Fact name="Tokens">{`${count(run.usage.inputTokens)} in, ${count(run.usage.outputTokens)} out`}</Fact>
+    <Fact name="Tokens">{`${count(run.usage.inputTokens)} → ${count(run.usage.outputTokens)}`}</Fact>
     <Fact name="Cost">{money(run.usage.costUsd)}</Fact>
   </dl>
 )
-
-function Outcome({ run }: { readonly run: WholeRun }) {
-  const { error, result, lateResults, cancel } = run
-  const shown = run.request.kind === 'command' ? result : undefined
-  if (error === undefined && shown === undefined && lateResults === undefined && cancel === undefined) return null
-  return (
-    <div class="mb-6 grid gap-3">
-      {cancel !== undefined && (
-        <p>
-          Cancelled by {visible(cancel.by)}
-          {cancel.reason === undefined ? '' : visible(`: ${cancel.reason}`)}
-        </p>
-      )}
-      {error !== undefined && (
-        <Bytes value={error} label={`Why it ${run.state === 'cancelled' ? 'was cancelled' : 'failed'}`} />
-      )}
-      {shown !== undefined && <Bytes value={shown} label="Result" />}
-      {lateResults?.map((late, index) => (
-        <Bytes key={index} value={late} label="A result that came too late: kept, not applied" />
-      ))}
-    </div>
-  )
-}
 
 function Timeline({ run }: { readonly run: WholeRun }) {
   const events = useResource('runs.events', { run: run.id, limit: 1000 }, [run.id])
@@ -124,7 +96,7 @@ function Timeline({ run }: { readonly run: WholeRun }) {
   }
   return (
     <Section title="Timeline">
-      <Waterfall bars={bars} onPick={pick} />
+      <Waterfall bars={bars} hasEnded={!isActive(run)} onPick={pick} />
     </Section>
   )
 }
@@ -154,7 +126,7 @@ function Steps({ run }: { readonly run: WholeRun }) {
           </li>
         ))}
         {live !== undefined && !live.ended && isActive(run) && (
-          <li class="reply live break-words whitespace-pre-wrap">
+          <li class="reply live wrap-anywhere whitespace-pre-wrap">
             <Seen text={live.text} />
           </li>
         )}
@@ -173,100 +145,9 @@ const StepText = ({ step: { kind, text = '', usage, at } }: { readonly step: Ste
         ` · ${count(usage.inputTokens)} → ${count(usage.outputTokens)} tokens · ${money(usage.costUsd)}`}
     </p>
     {text !== '' && (
-      <p class="break-words whitespace-pre-wrap">
+      <p class="wrap-anywhere whitespace-pre-wrap">
         <Seen text={text} />
       </p>
     )}
   </div>
-)
-
-/** Every effect that it had on the world. */
-function StatementPanel({ run }: { readonly run: WholeRun }) {
-  const { data } = useResource('runs.statement', { run: run.id }, [run.id])
-  const statement = data.value
-  if (statement === undefined || (run.request.kind !== 'agent' && statement.effects.length === 0)) return null
-  const side = statement.final ? (
-    <span class="text-quiet text-xs">final: nothing will be added</span>
-  ) : (
-    <span class="text-warn text-xs font-medium">not final yet</span>
-  )
-  return (
-    <Section title="What it did to the world" side={side}>
-      <NotTakenBack statement={statement} />
-      <div class="panel overflow-hidden">
-        <Effects statement={statement} />
-      </div>
-    </Section>
-  )
-}
-
-const DISCARDED = ['discarding', 'discarded']
-
-/** Git takes back files and nothing else. */
-function NotTakenBack({ statement: { workspace, effects } }: { readonly statement: Statement }) {
-  if (workspace === undefined || !DISCARDED.includes(workspace.state) || effects.length === 0) return null
-  return (
-    <p class="text-warn mb-2" data-not-taken-back={effects.length}>
-      Its files were discarded. What is listed here is outside of them, and nobody took it back.
-    </p>
-  )
-}
-
-const PENDING = ['proposed', 'waiting', 'approved']
-
-function Effects({ statement: { effects, withoutEffect, children } }: { readonly statement: Statement }) {
-  if (effects.length + withoutEffect.length + children.length === 0)
-    return <p class="text-quiet px-3 py-3">It wrote nothing.</p>
-  return (
-    <ul>
-      {effects.map(({ actionId, tool, state, input, allowedBy }) => (
-        <EffectLine
-          key={actionId}
-          state={state}
-          tool={tool}
-          input={input}
-          note={allowedBy === undefined ? '' : `allowed by ${allowedBy.by}`}
-        />
-      ))}
-      {withoutEffect.map(({ actionId, tool, state, input, why }) => (
-        <EffectLine
-          key={actionId}
-          state={state}
-          tool={tool}
-          input={input}
-          note={`${PENDING.includes(state) ? 'not done yet' : 'certainly not done'}${why === undefined ? '' : `: ${why}`}`}
-        />
-      ))}
-      {children.map(({ runId, agent, state, effects: done, inDoubt }) => (
-        <li key={runId} class="row-line last:border-0">
-          <a class="hover:bg-hover flex h-9 items-center gap-2 px-3" href={`/runs/${runId}`}>
-            <Mark state={state} />
-            {visible(agent)}{' '}
-            <span class="text-quiet">{`${done} effects, ${inDoubt} in doubt, in a run that it started`}</span>
-          </a>
-        </li>
-      ))}
-    </ul>
-  )
-}
-
-interface EffectProps {
-  readonly state: string
-  readonly tool: string
-  readonly input: unknown
-  readonly note: string
-}
-
-const EffectLine = ({ state, tool, input, note }: EffectProps) => (
-  <li class="row-line flex min-h-9 items-center gap-2 px-3 last:border-0">
-    <Mark state={state} />
-    <span class="shrink-0 font-mono text-sm font-semibold">{visible(tool)}</span>
-    <span class="text-quiet min-w-0 flex-1 truncate font-mono text-xs">
-      <Seen text={JSON.stringify(input)} />
-    </span>
-    <span class="text-quiet max-w-[40%] truncate text-xs max-md:hidden" title={visible(note)}>
-      {visible(note)}
-    </span>
-    <State state={state} />
-  </li>
 )

@@ -1,6 +1,7 @@
 import type { Event, Run, RunState } from '../api/shapes.ts'
-import { asText, brief, money, shortId, visible } from '../look/words.ts'
-import { shownState } from '../look/states.ts'
+import { outcome, subject } from '../look/runs.ts'
+import { shownRun } from '../look/states.ts'
+import { asText, money, shortId, visible } from '../look/words.ts'
 import { Choice, List } from '../parts/list.tsx'
 import { PageFrame } from '../parts/page.tsx'
 import { Ago, Empty, Lasted, State } from '../parts/small.tsx'
@@ -15,12 +16,6 @@ const FILTERS: readonly (readonly [string, string])[] = [
   ['failed', 'Failed'],
   ['cancelled', 'Cancelled'],
 ]
-
-/** What a run does, in one line. */
-export function subject({ request, agent }: Pick<Run, 'request' | 'agent'>): string {
-  if (request.kind === 'command') return visible(request.argv.join(' '))
-  return request.kind === 'observed' ? `a turn of ${request.client}` : `a turn of ${agent}`
-}
 
 /** What an event says about a run that is listed, without asking for it. */
 function heard(run: Run, { type, runId, at, data }: Event): Run {
@@ -65,21 +60,6 @@ export function Runs() {
   )
 }
 
-interface Printed {
-  readonly exitCode?: number | null
-  readonly stdout?: { readonly head?: string }
-}
-
-/** How it stands, in one line: what it waits for, why it failed, what came of it. */
-function outcome(run: Run): string {
-  if (run.error !== undefined) return visible(run.error)
-  if (run.state === 'parked') return `waits for ${visible(run.parkedFor ?? 'something')}`
-  if (run.result === undefined) return ''
-  if (run.request.kind !== 'command') return brief(run.result, 160)
-  const { stdout } = run.result as Printed
-  return brief(stdout?.head ?? '', 160)
-}
-
 const COLUMNS =
   'grid h-full items-center gap-x-4 px-4 md:px-6 grid-cols-[1fr_auto] md:grid-cols-[8rem_8rem_minmax(0,1fr)_7rem_6rem_4.5rem_5.5rem]'
 
@@ -97,7 +77,7 @@ const HEAD = (
 const RunRow = ({ run }: { readonly run: Run }) => (
   <div class={`${COLUMNS} max-md:content-center`}>
     <span class="flex min-w-0 gap-3">
-      <State state={shownState(run)} />
+      <State state={shownRun(run)} />
       <span class="truncate font-medium md:hidden">{visible(run.agent)}</span>
     </span>
     <span class="truncate font-medium max-md:hidden">{visible(run.agent)}</span>

@@ -1,38 +1,44 @@
 import { useSignal } from '@preact/signals'
 
-import { actOnSchedule } from '../api/schedules.ts'
-import type { Occurrence, Schedule, ScheduleVerb } from '../api/schedules.ts'
+import { call } from '../api/client.ts'
+import type { Occurrence, Schedule } from '../api/shapes.ts'
 import { lookOf } from '../look/states.ts'
 import { brief, exact, many, visible } from '../look/words.ts'
-import { daysAround, ruleWords } from '../look/calendar.ts'
+import { cutShort, daysAround, ruleWords } from '../look/calendar.ts'
 import type { Day } from '../look/calendar.ts'
 import { PageFrame, Section, Trouble, Waiting } from '../parts/page.tsx'
 import { Ago, Empty, Mark, State } from '../parts/small.tsx'
 import { now } from '../state/clock.ts'
 import { useKeys } from '../state/keys.ts'
-import { occurrences, readSchedules, scheduleProblem, schedules, useSchedules } from '../state/schedules.ts'
+import { COMING, refreshSchedules, useOccurrences, useSchedules } from '../state/schedules.ts'
 import { may } from '../state/session.ts'
 import { attempt } from '../state/toast.ts'
 
 export function Schedules({ id }: { readonly id?: string | undefined }) {
-  useSchedules()
-  const shown = schedules.value
+  const { data, problem } = useSchedules()
+  const past = useOccurrences().data.value?.items ?? []
+  const shown = data.value?.items
   return (
     <PageFrame title="Schedules">
-      <Trouble problem={scheduleProblem.value} />
+      <Trouble problem={problem.value} />
       {shown === undefined ? (
-        <Waiting />
+        problem.value === undefined && <Waiting />
       ) : shown.length === 0 ? (
         <Empty title="Nothing is scheduled">
-          Agents plan follow-ups, and people add jobs with holdfast schedule add.
+          Agents plan follow-ups, and people add jobs with <code class="font-mono">holdfast schedule add</code>.
         </Empty>
       ) : (
         <>
-          <Calendar schedules={shown} past={occurrences.value} />
+          <Calendar schedules={shown} past={past} />
           <Section title="Schedules">
             <ul class="panel overflow-hidden">
               {shown.map((schedule) => (
-                <Row key={schedule.id} schedule={schedule} open={schedule.id === id} />
+                <Row
+                  key={schedule.id}
+                  schedule={schedule}
+                  own={past.filter(({ scheduleId }) => scheduleId === schedule.id)}
+                  open={schedule.id === id}
+                />
               ))}
             </ul>
           </Section>
@@ -42,6 +48,8 @@ export function Schedules({ id }: { readonly id?: string | undefined }) {
   )
 }
 
+type ScheduleVerb = 'pause' | 'resume' | 'run-now' | 'remove'
+
 async function act(schedule: Schedule, verb: ScheduleVerb): Promise<void> {
   const well: Readonly<Record<ScheduleVerb, string>> = {
     pause: `${schedule.name} is paused.`,
@@ -49,8 +57,8 @@ async function act(schedule: Schedule, verb: ScheduleVerb): Promise<void> {
     'run-now': `${schedule.name} fires now.`,
     remove: `${schedule.name} is removed.`,
   }
-  await attempt(schedule.name, () => actOnSchedule(schedule.id, verb), well[verb])
-  await readSchedules()
+  await attempt(schedule.name, () => call(`schedules.${verb}`, { schedule: schedule.id }), well[verb])
+  refreshSchedules()
 }
 
 function target({ target: to }: Schedule): string {
@@ -60,8 +68,14 @@ function target({ target: to }: Schedule): string {
   return visible(to.kind === 'webhook' ? to.url : `to ${to.threadId}: ${brief(to.text)}`)
 }
 
-function Row({ schedule, open }: { readonly schedule: Schedule; readonly open: boolean }) {
-  const own = occurrences.value.filter(({ scheduleId }) => scheduleId === schedule.id)
+interface RowProps {
+  readonly schedule: Schedule
+  /** When it fired. */
+  readonly own: readonly Occurrence[]
+  readonly open: boolean
+}
+
+function Row({ schedule, own, open }: RowProps) {
   return (
     <li class="row-line last:border-0">
       <details open={open} name="schedule">
@@ -80,7 +94,7 @@ function Row({ schedule, open }: { readonly schedule: Schedule; readonly open: b
         <div class="border-line bg-sunken border-t px-3 py-3">
           {schedule.reason !== undefined && <p class="text-warn mb-2">{visible(schedule.reason)}</p>}
           {schedule.options.why !== undefined && <p class="text-quiet mb-2">Why: {visible(schedule.options.why)}</p>}
-          <p class="mb-2 font-mono text-xs break-words md:hidden">{target(schedule)}</p>
+          <p class="mb-2 font-mono text-xs wrap-anywhere md:hidden">{target(schedule)}</p>
           <History own={own} schedule={schedule} />
         </div>
       </details>
@@ -162,6 +176,7 @@ function Calendar({
     ...past.map(({ scheduleId, schedule }) => [scheduleId, visible(schedule.name)] as const),
     ...all.map(({ id, name }) => [id, visible(name)] as const),
   ])
+  const cut = cutShort(now.value, offset.value, all, COMING)
   const days = daysAround(now.value, offset.value, all, past)
   const side = (
     <span class="flex gap-1">
@@ -183,6 +198,11 @@ function Calendar({
           <DayCell key={day.key} day={day} names={names} />
         ))}
       </ol>
+      {cut.length > 0 && (
+        <p class="text-quiet mt-2 text-sm" data-cut={cut.length}>
+          Of {visible(cut.map(({ name }) => name).join(', '))} the next {COMING} are shown.
+        </p>
+      )}
     </Section>
   )
 }
@@ -207,10 +227,8 @@ function DayCell({ day, names }: { readonly day: Day; readonly names: ReadonlyMa
           >
             <Mark state={state} />
             <span class="sr-only">{lookOf(state).word}</span>
-            <span class="truncate max-md:sr-only">
-              {names.get(scheduleId) ?? scheduleId}
-              {count > 1 && <span class="text-quiet"> ×{count}</span>}
-            </span>
+            <span class="truncate max-md:sr-only">{names.get(scheduleId) ?? scheduleId}</span>
+            {count > 1 && <span class="text-quiet shrink-0 max-md:sr-only">×{count}</span>}
           </li>
         ))}
       </ul>

@@ -4,12 +4,13 @@ import { call } from '../api/client.ts'
 import type { Run, WholeThread } from '../api/shapes.ts'
 import { conversationOf } from '../look/conversation.ts'
 import type { ConversationItem } from '../look/conversation.ts'
-import { isActive, shownState } from '../look/states.ts'
+import { isCall, outcome } from '../look/runs.ts'
+import { isActive, shownRun, shownThread } from '../look/states.ts'
 import { many, money, shortId, visible } from '../look/words.ts'
 import { ActionCard } from '../parts/action-card.tsx'
 import { Composer } from '../parts/composer.tsx'
-import { PageFrame, Trouble, Waiting } from '../parts/page.tsx'
-import { Ago, Empty, Fact, Id, Lasted, Mark, Seen, State } from '../parts/small.tsx'
+import { PageFrame, Unread } from '../parts/page.tsx'
+import { Ago, Empty, Fact, Lasted, Mark, Seen, State, ThreadLink } from '../parts/small.tsx'
 import { Tree } from '../parts/tree.tsx'
 import { useKeys } from '../state/keys.ts'
 import { said } from '../state/live.ts'
@@ -21,18 +22,11 @@ export function ThreadPage({ id }: { readonly id: string }) {
   const { data, problem } = useResource('threads.show', { thread: id }, [id])
   const thread = data.value
   const up = ['/threads', 'threads'] as const
-  if (thread === undefined)
-    return (
-      <PageFrame title="Thread" up={up}>
-        <Trouble problem={problem.value} />
-        {problem.value === undefined && <Waiting />}
-      </PageFrame>
-    )
-  const state = thread.state === 'open' ? (thread.run?.state ?? 'idle') : thread.state
+  if (thread === undefined) return <Unread title="Thread" up={up} problem={problem.value} />
   const title = (
     <span class="flex items-center gap-3">
       <span class="truncate">{visible(thread.agent)}</span>
-      <State state={state} />
+      <State state={shownThread(thread)} />
     </span>
   )
   return (
@@ -50,18 +44,23 @@ export function ThreadPage({ id }: { readonly id: string }) {
           </details>
           <Conversation thread={thread} />
           {may('operate') && (
-            <Composer
-              to={{ threadId: id }}
-              placeholder={`Message to ${visible(thread.agent)}`}
-              disabled={thread.state === 'removed'}
-              onSent={() => refreshNow('threads.show')}
-            />
+            <Composer to={{ threadId: id }} {...readerOf(thread)} onSent={() => refreshNow('threads.show')} />
           )}
         </div>
         <Rail thread={thread} />
       </div>
     </PageFrame>
   )
+}
+
+/** Where a message would be read: a function reads what is sent to it when it asks its model, and after its end nothing. */
+function readerOf({ agent, state, runs }: WholeThread): { readonly placeholder: string; readonly disabled: boolean } {
+  const name = visible(agent)
+  if (state === 'removed') return { placeholder: 'This thread is removed', disabled: true }
+  if (!runs.some(isCall)) return { placeholder: `Message to ${name}`, disabled: false }
+  if (runs.some((run) => isCall(run) && isActive(run)))
+    return { placeholder: `Message to ${name}, for the next question to its model`, disabled: false }
+  return { placeholder: `${name} is a function: without a call under way it reads no messages`, disabled: true }
 }
 
 function Controls({ thread }: { readonly thread: WholeThread }) {
@@ -156,7 +155,7 @@ function Item({ item }: { readonly item: ConversationItem }) {
     case 'action':
       return <ActionCard action={item.action} />
     case 'run':
-      return <RunLine run={item.run} />
+      return <RunLine run={item.run} silent={item.silent} />
   }
 }
 
@@ -173,20 +172,23 @@ const UserSaid = ({ text, note, from }: Extract<ConversationItem, { kind: 'user'
 )
 
 const Words = ({ text }: { readonly text: string }) => (
-  <span class="text break-words whitespace-pre-wrap">
+  <span class="text wrap-anywhere whitespace-pre-wrap">
     <Seen text={text} />
   </span>
 )
 
-function RunLine({ run }: { readonly run: Run }) {
+function RunLine({ run, silent }: { readonly run: Run; readonly silent: boolean }) {
   const cancel = () => attempt('The run was not cancelled', () => call('runs.cancel', { run: run.id }))
   const note = run.state === 'parked' ? run.parkedFor : run.code
+  // What came of a function that said nothing, or of a command.
+  const result = silent && run.state === 'succeeded' ? outcome(run) : ''
   return (
     <div
       class="run border-line text-quiet flex min-h-9 items-center gap-3 border-b pb-2 text-sm"
       data-state={run.state}
     >
-      <State state={shownState(run)} note={note} />
+      <State state={shownRun(run)} note={note} />
+      {result !== '' && <span class="text-ink min-w-0 truncate">{result}</span>}
       {run.error !== undefined && (
         <span class="text-bad min-w-0 truncate" title={visible(run.error)}>
           {visible(run.error)}
@@ -229,9 +231,7 @@ function About({ thread }: { readonly thread: WholeThread }) {
         <Fact name="In the inbox">{waiting}</Fact>
         {thread.parentId !== undefined && (
           <Fact name="Parent">
-            <a class="link" href={`/threads/${thread.parentId}`}>
-              <Id id={shortId(thread.parentId)} />
-            </a>
+            <ThreadLink id={thread.parentId} />
           </Fact>
         )}
         {thread.session !== undefined && (
@@ -251,7 +251,7 @@ function About({ thread }: { readonly thread: WholeThread }) {
         {thread.runs.slice(0, 50).map((run) => (
           <li key={run.id}>
             <a class="hover:bg-hover flex h-8 items-center gap-2 rounded px-1.5" href={`/runs/${run.id}`}>
-              <Mark state={shownState(run)} />
+              <Mark state={shownRun(run)} />
               <span class="font-mono text-xs">{shortId(run.id)}</span>
               <span class="text-quiet ml-auto text-xs">
                 <Ago at={run.createdAt} />

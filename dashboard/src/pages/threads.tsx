@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks'
 
 import type { ListedThread } from '../api/shapes.ts'
-import { shortId, visible } from '../look/words.ts'
+import { shownThread } from '../look/states.ts'
+import { shortId, threadPath, visible } from '../look/words.ts'
 import { List } from '../parts/list.tsx'
 import { NewThread } from '../parts/composer.tsx'
 import { PageFrame } from '../parts/page.tsx'
@@ -26,7 +27,7 @@ export function Threads() {
         pages={pages}
         label="Threads"
         id={(thread) => thread.id}
-        href={(thread) => `/threads/${thread.id}`}
+        href={(thread) => threadPath(thread.id)}
         head={HEAD}
         row={(thread) => <ThreadRow thread={thread} />}
         empty={<Empty title="No threads yet">A thread is one conversation with an agent. Press n to begin one.</Empty>}
@@ -34,8 +35,6 @@ export function Threads() {
     </PageFrame>
   )
 }
-
-const stateOf = ({ state, run }: ListedThread) => (state === 'open' ? (run?.state ?? 'idle') : state)
 
 const COLUMNS =
   'grid h-full items-center gap-x-4 px-4 md:px-6 grid-cols-[1fr_auto] md:grid-cols-[8rem_8rem_minmax(0,1fr)_8rem_7rem_5.5rem]'
@@ -56,12 +55,12 @@ const inboxOf = ({ pending, parentId }: ListedThread) =>
 const ThreadRow = ({ thread }: { readonly thread: ListedThread }) => (
   <div class={`${COLUMNS} max-md:content-center`}>
     <span class="flex min-w-0 gap-3">
-      <State state={stateOf(thread)} />
+      <State state={shownThread(thread)} />
       <span class="truncate font-medium md:hidden">{visible(thread.agent)}</span>
     </span>
     <span class="truncate font-medium max-md:hidden">{visible(thread.agent)}</span>
     <span class="truncate max-md:col-span-2 max-md:row-start-2">
-      {visible((thread.preview ?? '').replaceAll(/\s+/g, ' ')) || <span class="text-quiet">nothing said yet</span>}
+      {visible((thread.preview ?? '').replaceAll(/\s+/g, ' ')) || <span class="text-quiet">no message yet</span>}
     </span>
     <span class="text-quiet truncate text-sm max-md:hidden">{inboxOf(thread)}</span>
     <span class="text-quiet truncate font-mono text-xs max-md:hidden" title={visible(thread.id)}>

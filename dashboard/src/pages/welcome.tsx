@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 
 import { call } from '../api/client.ts'
+import { threadPath } from '../look/words.ts'
 import { PageFrame } from '../parts/page.tsx'
 import { Composer } from '../parts/composer.tsx'
 import { useResource } from '../state/resource.ts'
@@ -33,7 +34,7 @@ export function Welcome() {
     setBusy(true)
     await attempt('The demo did not start', async () => {
       const { threadId } = await call('messages.send', { agent, text: 'Write down that the boat is at pier 7.' })
-      go(`/threads/${threadId}`)
+      go(threadPath(threadId))
     })
     setBusy(false)
   }
@@ -70,7 +71,7 @@ export function Welcome() {
           <Composer
             to={{ agent }}
             placeholder={`Or write to ${agent} yourself`}
-            onSent={(threadId) => go(`/threads/${threadId}`)}
+            onSent={(threadId) => go(threadPath(threadId))}
           />
         )}
       </div>

@@ -1,9 +1,9 @@
 import type { Workspace } from '../api/shapes.ts'
+import { shownWorkspace } from '../look/states.ts'
 import { many, shortId, visible } from '../look/words.ts'
 import { Choice, List } from '../parts/list.tsx'
 import { PageFrame } from '../parts/page.tsx'
 import { Ago, Empty, State } from '../parts/small.tsx'
-import { shownState } from '../parts/workspace.tsx'
 import { usePaged } from '../state/paged.ts'
 import { useResource } from '../state/resource.ts'
 import { search } from '../state/router.ts'
@@ -81,7 +81,7 @@ const HEAD = (
 const Row = ({ workspace }: { readonly workspace: Workspace }) => (
   <div class={`${COLUMNS} max-md:content-center`}>
     <span class="flex min-w-0 gap-3">
-      <State state={shownState(workspace)} />
+      <State state={shownWorkspace(workspace)} />
       <span class="truncate font-medium md:hidden">{visible(workspace.agent)}</span>
     </span>
     <span class="truncate font-medium max-md:hidden">{visible(workspace.agent)}</span>

@@ -1,15 +1,14 @@
 import type { ComponentChildren } from 'preact'
 
-import type { Action } from '../api/shapes.ts'
+import type { Action, Approval } from '../api/shapes.ts'
+import { shownAction } from '../look/states.ts'
 import { brief, many, shortId, visible } from '../look/words.ts'
 import { useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
 import { Arguments } from './arguments.tsx'
 import { Bytes } from './bytes.tsx'
-import { Decide } from './decide.tsx'
+import { Decide, useChoosing } from './decide.tsx'
 import { Ago, Fact, Id, Lasted, Mark, State } from './small.tsx'
-
-const stateOf = ({ state, repeatOf }: Action) => (repeatOf === undefined ? state : 'repeat')
 
 /** One tool call: a line, and behind it everything that is known. What waits for a person is unfolded: nobody should say yes to what is folded away. */
 export function ActionCard({ action, open = false }: { readonly action: Action; readonly open?: boolean }) {
@@ -23,17 +22,17 @@ export function ActionCard({ action, open = false }: { readonly action: Action; 
       data-state={action.state}
     >
       <summary class="hover:bg-hover flex min-h-9 items-center gap-2 px-3">
-        <Mark state={stateOf(action)} />
+        <Mark state={shownAction(action)} />
         <span class="tool shrink-0 font-mono text-sm font-semibold">{visible(action.tool)}</span>
         <span class="text-quiet min-w-0 flex-1 truncate font-mono text-xs">{brief(action.input)}</span>
         <span class="text-quiet shrink-0 text-xs max-md:hidden">
           {action.startedAt !== undefined && <Lasted from={action.startedAt} to={action.settledAt} />}
         </span>
-        <State state={stateOf(action)} />
+        <State state={shownAction(action)} />
       </summary>
       <div class="border-line grid gap-3 border-t p-3">
         {action.state === 'waiting' && <Waits action={action} />}
-        {action.state !== 'waiting' && <Bytes value={action.input} label="Input" />}
+        {action.state !== 'waiting' && action.input !== null && <Bytes value={action.input} label="Input" />}
         {action.result !== undefined && (
           <Bytes
             value={action.result}
@@ -68,7 +67,7 @@ function Facts({ action }: { readonly action: Action }) {
   const facts: readonly (readonly [string, ComponentChildren] | false)[] = [
     ['Effect', action.effect === 'write' ? 'writes' : 'reads only'],
     decision !== undefined && ['Decided', visible(`${decision.kind} by ${decision.by}, via ${decision.via}`)],
-    settledBy !== undefined && ['Settled by', visible(settledBy)],
+    settledBy !== undefined && action.state !== 'in_doubt' && ['Settled by', visible(settledBy)],
     repeatOf !== undefined && ['Answered from', <Id key="of" id={repeatOf} />],
     replacedBy !== undefined && ['Changed into', <Id key="by" id={replacedBy} />],
     again !== undefined && ['May be done again', visible(again)],
@@ -110,10 +109,12 @@ function Waits({ action }: { readonly action: Action }) {
     <>
       <Arguments shown={approval.shown} />
       {may('approve') ? (
-        <Decide approval={approval} />
+        <DecideHere approval={approval} />
       ) : (
         <p class="text-quiet">It waits for somebody who may decide.</p>
       )}
     </>
   )
 }
+
+const DecideHere = ({ approval }: { readonly approval: Approval }) => <Decide choosing={useChoosing(approval)} />

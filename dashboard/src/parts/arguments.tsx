@@ -27,7 +27,7 @@ export function Arguments({ shown }: { readonly shown: string }) {
       {readable && (
         <dl class="panel grid overflow-hidden md:grid-cols-[minmax(6rem,max-content)_1fr]">
           {fields.map(([name, value]) => (
-            <div key={name} class="row-line contents">
+            <div key={name} class="contents [&:last-child>*]:border-b-0">
               <dt class="text-quiet border-line px-3 pt-2 font-mono text-xs leading-5 md:border-b md:py-2">
                 {visible(name)}
               </dt>

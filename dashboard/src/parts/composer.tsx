@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 
 import { asProblem, call } from '../api/client.ts'
+import { threadPath } from '../look/words.ts'
 import { useKeys } from '../state/keys.ts'
 import { refreshNow, useResource } from '../state/resource.ts'
 import { go } from '../state/router.ts'
@@ -110,7 +111,7 @@ export function NewThread() {
       <Composer
         to={agent === undefined ? undefined : { agent }}
         placeholder="What should it do?"
-        onSent={(threadId) => go(`/threads/${threadId}`)}
+        onSent={(threadId) => go(threadPath(threadId))}
       />
     </div>
   )

@@ -1,17 +1,37 @@
-import { useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 
 import type { Approval } from '../api/shapes.ts'
 import { decide } from '../state/decide.ts'
 import type { Decision } from '../state/decide.ts'
 import { Key } from './small.tsx'
 
-interface Props {
-  readonly approval: Approval
-  readonly keys?: boolean
+export interface Choosing {
+  readonly busy: boolean
+  readonly choose: (decision: Decision) => void
+}
+
+interface Options {
+  readonly note?: string
   /** Not before it can have been read: the next one comes up under the pointer that decided the last. */
   readonly ready?: boolean
-  readonly note?: string
   readonly onDecided?: () => void
+}
+
+/** One decision at a time, by a key or a button. */
+export function useChoosing(approval: Approval, { note = '', ready = true, onDecided }: Options = {}): Choosing {
+  const [busy, setBusy] = useState(false)
+  // Two keys may come before the page is drawn anew.
+  const isBusy = useRef(false)
+  const choose = async (decision: Decision) => {
+    if (!ready || isBusy.current) return
+    isBusy.current = true
+    setBusy(true)
+    const well = await decide(approval, decision, note)
+    isBusy.current = false
+    setBusy(false)
+    if (well) onDecided?.()
+  }
+  return { busy: busy || !ready, choose: (decision) => void choose(decision) }
 }
 
 const CHOICES: readonly (readonly [Decision, string, string, string])[] = [
@@ -21,29 +41,20 @@ const CHOICES: readonly (readonly [Decision, string, string, string])[] = [
 ]
 
 /** Yes, not this one, no. */
-export function Decide({ approval, keys = false, ready = true, note = '', onDecided }: Props) {
-  const [busy, setBusy] = useState(false)
-  const choose = async (decision: Decision) => {
-    setBusy(true)
-    const well = await decide(approval, decision, note)
-    setBusy(false)
-    if (well) onDecided?.()
-  }
-  return (
-    <div class="flex flex-wrap items-center gap-2">
-      {CHOICES.map(([decision, word, key, look]) => (
-        <button
-          key={decision}
-          type="button"
-          class={`button ${look}`}
-          data-decision={decision}
-          disabled={busy || !ready}
-          onClick={() => void choose(decision)}
-        >
-          {word}
-          {keys && <Key>{key}</Key>}
-        </button>
-      ))}
-    </div>
-  )
-}
+export const Decide = ({ choosing: { busy, choose }, keys = false }: { choosing: Choosing; keys?: boolean }) => (
+  <div class="flex flex-wrap items-center gap-2">
+    {CHOICES.map(([decision, word, key, look]) => (
+      <button
+        key={decision}
+        type="button"
+        class={`button ${look}`}
+        data-decision={decision}
+        disabled={busy}
+        onClick={() => choose(decision)}
+      >
+        {word}
+        {keys && <Key>{key}</Key>}
+      </button>
+    ))}
+  </div>
+)

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 
 import type { Approval } from '../api/shapes.ts'
-import { visible } from '../look/words.ts'
+import { editable, many, pieces, visible } from '../look/words.ts'
 import { edit } from '../state/decide.ts'
 import { go } from '../state/router.ts'
 import { Key } from './small.tsx'
@@ -25,7 +25,7 @@ function readInput(text: string): Read {
 /** A person changes what a tool is called with. What it becomes asks for a yes of its own, so nothing is done by saving it. */
 export function EditCall({ approval, note, onClose }: Props) {
   const box = useRef<HTMLDialogElement>(null)
-  const before = JSON.stringify(approval.input, null, 2)
+  const before = editable(approval.input)
   const [text, setText] = useState(before)
   const [busy, setBusy] = useState(false)
   const read = readInput(text)
@@ -43,6 +43,7 @@ export function EditCall({ approval, note, onClose }: Props) {
   const press = (event: KeyboardEvent) => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) void save()
   }
+  const hidden = pieces(text).filter(({ unseen }) => unseen).length
   const wrong = 'wrong' in read ? read.wrong : isSame ? 'Nothing is changed yet.' : ''
   return (
     <dialog
@@ -67,6 +68,7 @@ export function EditCall({ approval, note, onClose }: Props) {
       />
       <p id="edit-problem" role="status" class={`min-h-5 text-sm ${'wrong' in read ? 'text-bad' : 'text-quiet'}`}>
         {visible(wrong)}
+        {hidden > 0 && <strong class="text-bad"> {many(hidden, 'character')} in it that one does not see.</strong>}
       </p>
       <div class="flex flex-wrap gap-2">
         <button

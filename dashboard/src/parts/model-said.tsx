@@ -6,7 +6,7 @@ export function ModelSaid({ text }: { readonly text: string | undefined }) {
   return (
     <blockquote class="border-line border-l-2 pl-3">
       <p class="text-quiet text-xs">The model said, which is its word and nothing more</p>
-      <p class="break-words whitespace-pre-wrap">
+      <p class="wrap-anywhere whitespace-pre-wrap">
         <Seen text={text} />
       </p>
     </blockquote>

@@ -23,7 +23,7 @@ export function PageFrame({ title, up, side, children, filled = false }: Props) 
             <Icon name="back" />
           </a>
         )}
-        <h1 class="min-w-0 flex-1 truncate">{title}</h1>
+        <h1 class="min-w-32 flex-1 truncate">{title}</h1>
         <div class="flex max-w-full min-w-0 items-center gap-2">{side}</div>
       </header>
       <div class={filled ? 'flex min-h-0 flex-1 flex-col' : 'flex-1 px-4 py-5 md:px-6'}>{children}</div>
@@ -60,6 +60,14 @@ export function Trouble({ problem }: { readonly problem: Problem | undefined }) 
     </div>
   )
 }
+
+/** A page whose content has not come, or does not. */
+export const Unread = ({ problem, ...frame }: Omit<Props, 'children'> & { readonly problem: Problem | undefined }) => (
+  <PageFrame {...frame}>
+    <Trouble problem={problem} />
+    {problem === undefined && <Waiting />}
+  </PageFrame>
+)
 
 /** Takes the room that the content will have, so that nothing jumps when it comes. */
 export const Waiting = ({ rows = 6 }: { readonly rows?: number }) => (

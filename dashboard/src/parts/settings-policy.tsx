@@ -63,7 +63,7 @@ function RuleRow({ rule: { id, rule, words, madeBy, madeAt } }: { readonly rule:
   return (
     <li class="row-line flex min-h-10 items-center gap-3 px-3">
       <Mark state={MARKS[rule.decision]} />
-      <span class="min-w-0 flex-1 font-mono text-sm break-words">{visible(words)}</span>
+      <span class="min-w-0 flex-1 font-mono text-sm wrap-anywhere">{visible(words)}</span>
       <span class="text-quiet text-sm max-md:hidden">
         {madeBy === undefined ? 'configuration' : visible(`always, by ${madeBy}`)}{' '}
         {madeAt !== undefined && <Ago at={madeAt} />}

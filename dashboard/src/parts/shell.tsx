@@ -134,6 +134,7 @@ const Count = ({ value }: { readonly value: number }) => (
 function Bar({ counts }: { readonly counts: ReadonlyMap<string, number> }) {
   const more = useRef<HTMLDialogElement>(null)
   const rest = PLACES.filter(({ to }) => !AT_HAND.includes(to))
+  const waiting = rest.reduce((sum, { to }) => sum + (counts.get(to) ?? 0), 0)
   const close = () => more.current?.close()
   return (
     <nav aria-label="Main" class="border-line bg-side grid shrink-0 grid-cols-5 border-t md:hidden">
@@ -142,11 +143,12 @@ function Bar({ counts }: { readonly counts: ReadonlyMap<string, number> }) {
       ))}
       <button
         type="button"
-        class="text-quiet grid h-14 place-content-center justify-items-center text-xs"
+        class="text-quiet relative grid h-14 place-content-center justify-items-center text-xs"
         onClick={() => more.current?.showModal()}
       >
         <Icon name="more" />
         More
+        <Dot count={waiting} />
       </button>
       <dialog
         ref={more}
@@ -180,10 +182,17 @@ function BarLink({ place: { to, name, icon }, count }: { readonly place: Place; 
     >
       <Icon name={icon} />
       {name}
-      {count > 0 && <span class="bg-warn absolute top-2 left-1/2 ml-2 size-2 rounded-full" title={`${count} wait`} />}
+      <Dot count={count} />
     </a>
   )
 }
+
+const Dot = ({ count }: { readonly count: number }) =>
+  count === 0 ? null : (
+    <span class="bg-warn absolute top-2 left-1/2 ml-2 size-2 rounded-full" title={`${count} wait`}>
+      <span class="sr-only">{count} wait</span>
+    </span>
+  )
 
 const WORDS = { live: 'Live', connecting: 'Connecting', reconnecting: 'Reconnecting' } as const
 
@@ -239,7 +248,7 @@ const Toasts = () => (
         data-toast={tone}
         class={`panel pointer-events-auto flex items-start gap-3 px-3 py-2 shadow-lg ${tone === 'bad' ? 'border-bad' : ''}`}
       >
-        <p class="min-w-0 flex-1 break-words">
+        <p class="min-w-0 flex-1 wrap-anywhere">
           {tone === 'bad' && <strong class="text-bad">Not done. </strong>}
           <Seen text={text} />
         </p>

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 
-import { ago, exact, pieces, span, visible } from '../look/words.ts'
+import { ago, exact, pieces, shortId, span, threadPath, visible } from '../look/words.ts'
 import { lookOf } from '../look/states.ts'
 import type { Shape } from '../look/states.ts'
 import { now } from '../state/clock.ts'
@@ -100,6 +100,19 @@ export const Fact = ({ name, children }: { readonly name: string; readonly child
 )
 
 export const Id = ({ id }: { readonly id: string }) => <span class="font-mono text-xs">{id}</span>
+
+/** A run, or a thread, by its name: where it is shown. */
+export const RunLink = ({ id }: { readonly id: string }) => (
+  <a class="link" href={`/runs/${id}`} title={id}>
+    <Id id={shortId(id)} />
+  </a>
+)
+
+export const ThreadLink = ({ id }: { readonly id: string }) => (
+  <a class="link" href={threadPath(id)} title={visible(id)}>
+    <Id id={visible(shortId(id))} />
+  </a>
+)
 
 /** Nothing here: what would be, and what to do. */
 export const Empty = ({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) => (

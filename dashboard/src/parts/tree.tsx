@@ -1,15 +1,15 @@
 import type { Branch } from '../api/shapes.ts'
-import { lookOf } from '../look/states.ts'
-import { visible } from '../look/words.ts'
+import { lookOf, shownThread } from '../look/states.ts'
+import { threadPath, visible } from '../look/words.ts'
 import { Mark } from './small.tsx'
 
 /** A thread and those that it started. */
 export function Tree({ branch, here }: { readonly branch: Branch; readonly here: string }) {
-  const state = branch.state === 'open' ? (branch.run?.state ?? 'idle') : branch.state
+  const state = shownThread(branch)
   return (
     <li>
       <a
-        href={`/threads/${branch.id}`}
+        href={threadPath(branch.id)}
         aria-current={branch.id === here ? 'page' : undefined}
         class={`hover:bg-hover flex h-8 min-w-0 items-center gap-2 rounded px-1.5 ${branch.id === here ? 'font-semibold' : ''}`}
       >

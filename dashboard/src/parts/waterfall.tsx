@@ -1,6 +1,7 @@
 import type { Bar, Scale } from '../look/timeline.ts'
 import { scaleOf } from '../look/timeline.ts'
 import { exact, span } from '../look/words.ts'
+import { narrow } from '../state/theme.ts'
 import { Mark } from './small.tsx'
 
 const COLOURS: Readonly<Record<Bar['kind'], string>> = {
@@ -28,20 +29,23 @@ const LEGEND: readonly (readonly [string, string])[] = [
 /** Where the time went: one line each, from left to right. */
 export function Waterfall({
   bars,
+  hasEnded,
   onPick,
 }: {
   readonly bars: readonly Bar[]
+  readonly hasEnded: boolean
   readonly onPick: (action: string) => void
 }) {
-  if (bars.length === 0) return <p class="text-quiet">Nothing has happened yet.</p>
-  const scale = scaleOf(bars)
+  if (bars.length === 0)
+    return <p class="text-quiet">{hasEnded ? 'It did nothing that is recorded.' : 'Nothing has happened yet.'}</p>
+  const scale = scaleOf(bars, narrow.value ? 2 : 5)
   return (
     <div class="panel overflow-hidden">
       <div class="border-line bg-sunken text-quiet relative flex h-7 items-center border-b text-xs">
         <div class="flex w-36 shrink-0 gap-2 px-3 md:w-56">Step</div>
         <div class="relative h-full flex-1">
           {scale.ticks.map(({ place, word }) => (
-            <span key={place} class="absolute top-1.5" style={{ left: `${place * 100}%` }}>
+            <span key={place} class="absolute top-1.5 whitespace-nowrap" style={{ left: `${place * 100}%` }}>
               {word}
             </span>
           ))}

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 
 import type { Workspace } from '../api/shapes.ts'
+import { shownWorkspace } from '../look/states.ts'
 import { many, span, visible } from '../look/words.ts'
 import { useKeys } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
@@ -17,7 +18,7 @@ import { Ago, Fact, Id, Key, State } from './small.tsx'
 export function WorkspacePanel({ workspace }: { readonly workspace: Workspace | undefined }) {
   if (workspace === undefined) return null
   return (
-    <Section title="Workspace" side={<State state={shownState(workspace)} note={modeNote(workspace)} />}>
+    <Section title="Workspace" side={<State state={shownWorkspace(workspace)} note={modeNote(workspace)} />}>
       <div class="grid gap-4" data-workspace={workspace.state}>
         <p>{visible(sentence(workspace))}</p>
         <Decide workspace={workspace} />
@@ -29,9 +30,6 @@ export function WorkspacePanel({ workspace }: { readonly workspace: Workspace | 
     </Section>
   )
 }
-
-/** A schedule that is active is another thing. */
-export const shownState = ({ state }: Workspace) => (state === 'active' ? 'started' : state)
 
 const modeNote = ({ mode }: Workspace) => (mode === 'shadow' ? 'shadow' : undefined)
 

@@ -1,19 +1,33 @@
 import { signal } from '@preact/signals'
 
 import { call } from '../api/client.ts'
+import type { EndpointName } from '../api/client.ts'
 import type { Approval, Doubt } from '../api/shapes.ts'
-import { refreshNow } from './resource.ts'
+import { onVoid } from './live.ts'
+import { refreshNow, thisMoment } from './resource.ts'
 import { attempt } from './toast.ts'
 
 export type Decision = 'approve' | 'skip' | 'deny' | 'always'
 export type Resolution = 'happened' | 'did-not-happen' | 'run-again' | 'give-up'
 
-/** What was decided on this page: it keeps its place in the list until one leaves, so that nothing jumps. */
-export const decided = signal<ReadonlyMap<string, string>>(new Map())
+/** What was decided on this page, and when: it keeps its place in the list until one leaves, so that nothing jumps. */
+export const decided = signal<ReadonlyMap<string, { readonly state: string; readonly at: number }>>(new Map())
+
+onVoid(() => {
+  decided.value = new Map()
+})
 
 const remember = (id: string, state: string) => {
-  decided.value = new Map(decided.value).set(id, state)
+  decided.value = new Map(decided.value).set(id, { state, at: thisMoment() })
 }
+
+/** What was decided here and is not in an answer that was asked for then. A later one knows better: a doubt may be one again. */
+export function decidedSince(id: string, asOf: number): string | undefined {
+  const found = decided.value.get(id)
+  return found !== undefined && found.at > asOf ? found.state : undefined
+}
+
+const SHOWN: readonly EndpointName[] = ['threads.show', 'runs.show', 'status']
 
 const WORDS: Readonly<Record<Decision, string>> = {
   approve: 'approved',
@@ -30,7 +44,7 @@ export async function decide(approval: Approval, decision: Decision, note = ''):
     decision === 'always' ? call('approvals.always', said) : call('approvals.decide', { ...said, decision }),
   )
   if (well) remember(id, WORDS[decision])
-  refreshNow('approvals.list', 'approvals.show', 'threads.show', 'runs.show', 'status')
+  refreshNow('approvals.list', 'approvals.show', ...SHOWN)
   return well
 }
 
@@ -47,7 +61,7 @@ export async function edit(approval: Approval, input: unknown, note = ''): Promi
     'Changed. It waits for your yes.',
   )
   if (well) remember(id, 'replaced')
-  refreshNow('approvals.list', 'approvals.show', 'threads.show', 'runs.show', 'status')
+  refreshNow('approvals.list', 'approvals.show', ...SHOWN)
   return asks
 }
 
@@ -55,13 +69,13 @@ const SETTLED: Readonly<Record<Resolution, string>> = {
   happened: 'done',
   'did-not-happen': 'failed',
   'run-again': 'approved',
-  'give-up': 'withdrawn',
+  'give-up': 'left_open',
 }
 
 export async function settle(doubt: Doubt, resolution: Resolution, why = ''): Promise<boolean> {
   const said = { doubt: doubt.id, resolution, ...(why === '' ? {} : { why }) }
   const well = await attempt(`${doubt.tool} was not settled`, () => call('doubts.resolve', said))
   if (well) remember(doubt.id, SETTLED[resolution])
-  refreshNow('doubts.list', 'doubts.show', 'threads.show', 'runs.show', 'status')
+  refreshNow('doubts.list', 'doubts.show', ...SHOWN)
   return well
 }

@@ -1,10 +1,9 @@
-import type { Approval, Doubt, Message, Workspace } from '../api/shapes.ts'
+import type { Approval, Doubt, Message, Schedule, Workspace } from '../api/shapes.ts'
 import type { Answer } from '../api/client.ts'
-import type { Schedule } from '../api/schedules.ts'
 import { ruleWords } from '../look/calendar.ts'
 import { brief, many, shortId, visible } from '../look/words.ts'
 import { useResource } from './resource.ts'
-import { schedules, useSchedules } from './schedules.ts'
+import { useSchedules } from './schedules.ts'
 
 /** One thing that a person should look at. */
 export interface Need {
@@ -107,7 +106,7 @@ function ofAKind(all: readonly Need[], to: string, one: string): NeedsOfAKind {
 
 /** What waits for somebody, by kind, oldest first: what comes is added at the end, and nothing moves. */
 export function useNeeds(): readonly NeedsOfAKind[] | undefined {
-  useSchedules()
+  const schedules = useSchedules().data.value?.items ?? []
   const approvals = useResource('approvals.list', {}, ['approval.', 'run.finished']).data.value?.items
   const doubts = useResource('doubts.list', {}, ['action.settled', 'doubt.', 'run.finished']).data.value?.items
   const dead = useResource('dead.list', {}, ['message.']).data.value?.items ?? []
@@ -115,7 +114,7 @@ export function useNeeds(): readonly NeedsOfAKind[] | undefined {
   const files = useResource('workspaces.list', { state: ['ready', 'quarantined'] }, ['workspace.']).data.value?.items
   const silent = useResource('status', {}, ['run.', 'approval.', 'doubt.', 'message.']).data.value?.silentRuns ?? []
   if (approvals === undefined || doubts === undefined) return undefined
-  const paused = (schedules.value ?? []).filter(({ state }) => state === 'paused')
+  const paused = schedules.filter(({ state }) => state === 'paused')
   const open = breakers.filter(({ openUntil }) => openUntil !== undefined)
   return [
     ofAKind(approvals.map(ofApproval), '/approvals', 'approval'),

@@ -2,10 +2,11 @@ import { batch, signal } from '@preact/signals'
 import type { Signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 
-import { asProblem, call } from '../api/client.ts'
+import { call } from '../api/client.ts'
 import type { Answer, Ask, EndpointName, Problem } from '../api/client.ts'
 import type { Event } from '../api/shapes.ts'
 import { onEvent, onOpen, onVoid } from './live.ts'
+import { readProblem } from './session.ts'
 
 type Listed<N extends EndpointName> = Answer<N> extends { items: readonly (infer T)[] } ? T : never
 
@@ -51,6 +52,11 @@ class Pages<T> implements Paged<T> {
   /** What is to be listed once nobody points, and how many were listed when that was known: what is behind them came later. */
   #waiting: { readonly items: readonly T[]; readonly listed: number } | undefined
   #timer = 0
+  /** Reads may overlap: how many were begun, and the last whose answer is shown. One that comes after a later one tells of the past. */
+  #asked = 0
+  #answered = 0
+  /** Counts the databases: what was asked of an earlier one is not listed. */
+  #age = 0
 
   constructor(name: EndpointName, ask: object, options: Options<T>, cursor: string) {
     this.#options = options
@@ -78,6 +84,9 @@ class Pages<T> implements Paged<T> {
 
   /** Of another database: nothing of what is listed is there. */
   #startOver(): void {
+    this.#answered = this.#asked
+    this.#age += 1
+    this.#next = undefined
     this.#waiting = undefined
     this.loaded.value = false
     this.items.value = []
@@ -106,8 +115,11 @@ class Pages<T> implements Paged<T> {
   }
 
   async #newest(): Promise<void> {
+    const asked = (this.#asked += 1)
     try {
       const { items, next } = await this.#read({})
+      if (asked <= this.#answered) return
+      this.#answered = asked
       batch(() => {
         this.problem.value = undefined
         if (!this.loaded.peek()) {
@@ -119,7 +131,8 @@ class Pages<T> implements Paged<T> {
         } else this.#merge(items, next === undefined)
       })
     } catch (error) {
-      this.problem.value = asProblem(error)
+      if (asked <= this.#answered) return
+      this.problem.value = readProblem(error)
       this.loaded.value = true
     }
   }
@@ -175,8 +188,10 @@ class Pages<T> implements Paged<T> {
   async #more(cursor: string): Promise<void> {
     if (this.#loading || this.#next === undefined) return
     this.#loading = true
+    const age = this.#age
     try {
       const { items, next } = await this.#pageAfter(cursor)
+      if (age !== this.#age) return
       const known = new Set(this.items.peek().map(this.#options.id))
       this.#next = next
       batch(() => {
@@ -184,7 +199,7 @@ class Pages<T> implements Paged<T> {
         this.items.value = [...this.items.peek(), ...items.filter((item) => !known.has(this.#options.id(item)))]
       })
     } catch (error) {
-      this.problem.value = asProblem(error)
+      this.problem.value = readProblem(error)
     } finally {
       this.#loading = false
     }

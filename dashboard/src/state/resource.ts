@@ -1,15 +1,21 @@
-import { signal } from '@preact/signals'
+import { batch, signal } from '@preact/signals'
 import type { Signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
-import { asProblem, call, isSignedOut } from '../api/client.ts'
+import { call } from '../api/client.ts'
 import type { Answer, Ask, EndpointName, Problem } from '../api/client.ts'
 import { onEvent, onOpen, onVoid } from './live.ts'
-import { signOut } from './session.ts'
+import { readProblem } from './session.ts'
+
+/** What is asked and what is decided, numbered in its order: an answer tells of nothing that came after it was asked for. */
+let moments = 0
+export const thisMoment = (): number => (moments += 1)
 
 /** What was read from one endpoint, kept while pages come and go, and read again when an event says that it changed. */
 export interface Resource<T> {
   readonly data: Signal<T | undefined>
+  /** When that was asked for. */
+  readonly asOf: Signal<number>
   readonly problem: Signal<Problem | undefined>
   readonly refresh: () => void
 }
@@ -42,6 +48,7 @@ function open(name: EndpointName, ask: object): Kept {
 
 function make(name: EndpointName, ask: object): Kept {
   const data = signal<unknown>(undefined)
+  const asOf = signal(0)
   const problem = signal<Problem | undefined>(undefined)
   let busy = false
   let dirty = false
@@ -49,12 +56,16 @@ function make(name: EndpointName, ask: object): Kept {
     busy = true
     dirty = false
     const began = performance.now()
+    const asked = thisMoment()
     try {
-      data.value = await call(name, ask as Ask<typeof name>)
-      problem.value = undefined
+      const answer = await call(name, ask as Ask<typeof name>)
+      batch(() => {
+        data.value = answer
+        asOf.value = asked
+        problem.value = undefined
+      })
     } catch (error) {
-      problem.value = asProblem(error)
-      if (isSignedOut(problem.value)) signOut()
+      problem.value = readProblem(error)
     }
     const again = () => {
       busy = false
@@ -67,7 +78,7 @@ function make(name: EndpointName, ask: object): Kept {
     dirty = true
     if (!busy) void read()
   }
-  return { name, data, problem, refresh, readers: new Set() }
+  return { name, data, asOf, problem, refresh, readers: new Set() }
 }
 
 onEvent(({ type, runId, threadId }) => {

@@ -1,45 +1,19 @@
-import { signal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import type { Answer, Ask } from '../api/client.ts'
+import { refreshNow, useResource } from './resource.ts'
+import type { Resource } from './resource.ts'
 
-import { asProblem } from '../api/client.ts'
-import type { Problem } from '../api/client.ts'
-import { listOccurrences, listSchedules } from '../api/schedules.ts'
-import type { Occurrence, Schedule } from '../api/schedules.ts'
-import { onEvent, onOpen } from './live.ts'
+const MOST = 200
 
-export const schedules = signal<readonly Schedule[] | undefined>(undefined)
-export const occurrences = signal<readonly Occurrence[]>([])
-export const scheduleProblem = signal<Problem | undefined>(undefined)
+/** Of a cron expression only the daemon knows what comes, and each instant costs it a search. */
+export const COMING = 50
 
-export async function readSchedules(): Promise<void> {
-  try {
-    const [all, past] = await Promise.all([listSchedules(), listOccurrences()])
-    schedules.value = all.items
-    occurrences.value = past.items
-    scheduleProblem.value = undefined
-  } catch (error) {
-    scheduleProblem.value = asProblem(error)
-    schedules.value ??= []
-  }
-}
+const ALL: Ask<'schedules.list'> = { limit: MOST, next: COMING, state: ['active', 'paused', 'ended'] }
+const WAKES = ['schedule.', 'occurrence.']
 
-/** Kept fresh as long as somebody looks. */
-export function useSchedules(): void {
-  useEffect(() => {
-    let timer = 0
-    void readSchedules()
-    const stopOpening = onOpen((anew) => (anew || scheduleProblem.value !== undefined) && void readSchedules())
-    const stop = onEvent(({ type }) => {
-      if (!/^(schedule|occurrence)\./.test(type) || timer !== 0) return
-      timer = window.setTimeout(() => {
-        timer = 0
-        void readSchedules()
-      }, 300)
-    })
-    return () => {
-      stop()
-      stopOpening()
-      clearTimeout(timer)
-    }
-  }, [])
-}
+export const useSchedules = (): Resource<Answer<'schedules.list'>> => useResource('schedules.list', ALL, WAKES)
+
+export const useOccurrences = (): Resource<Answer<'occurrences.list'>> =>
+  useResource('occurrences.list', { limit: MOST }, WAKES)
+
+/** For the one who just changed something about them. */
+export const refreshSchedules = (): void => refreshNow('schedules.list', 'occurrences.list')

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
 
-import { asProblem, call, openSession } from '../api/client.ts'
-import type { Answer } from '../api/client.ts'
+import { asProblem, call, isSignedOut, openSession } from '../api/client.ts'
+import type { Answer, Problem } from '../api/client.ts'
 
 type Caller = Answer<'session.show'>
 
@@ -9,6 +9,8 @@ type Caller = Answer<'session.show'>
 export const caller = signal<Caller | null | undefined>(undefined)
 /** Why the last sign-in did not work, or why one is needed again. */
 export const refusal = signal('')
+/** Why it is not known yet. */
+export const delay = signal<Problem | undefined>(undefined)
 
 export const may = (scope: Caller['scopes'][number]): boolean => {
   const scopes = caller.value?.scopes ?? []
@@ -46,10 +48,12 @@ export async function begin(): Promise<void> {
       refusal.value = ''
       return
     } catch (error) {
-      if (asProblem(error).code.startsWith('auth/')) {
+      const problem = asProblem(error)
+      if (problem.code.startsWith('auth/')) {
         caller.value = null
         return
       }
+      delay.value = problem
     }
     await pause(1000)
   }
@@ -58,4 +62,11 @@ export async function begin(): Promise<void> {
 export function signOut(why = ''): void {
   refusal.value = why
   caller.value = null
+}
+
+/** What went wrong with a read. Whoever is not signed in any more is asked to sign in. */
+export function readProblem(error: unknown): Problem {
+  const problem = asProblem(error)
+  if (isSignedOut(problem)) signOut()
+  return problem
 }

@@ -39,6 +39,8 @@ export const approval = z.object({
   note: z.string().optional(),
   /** What `always` would allow, in words; or why it can allow nothing. */
   always: z.union([z.object({ rule: z.string() }), z.object({ refused: z.string() })]).optional(),
+  /** Whether its input can be changed before it is done. */
+  editable: z.boolean().optional(),
 })
 
 export const decided = approval.extend({

@@ -10,7 +10,12 @@ const request = z.union([
     cwd: z.string(),
     timeoutMs: z.number().optional(),
   }),
-  z.object({ kind: z.literal('agent'), timeoutMs: z.number().optional() }),
+  z.object({
+    kind: z.literal('agent'),
+    /** A function, with an input. */
+    called: z.literal(true).optional(),
+    timeoutMs: z.number().optional(),
+  }),
   z.object({
     kind: z.literal('observed'),
     client: z.string(),
@@ -106,6 +111,8 @@ const silent = z.object({ host: z.string(), since: instant })
 export const silentRun = silent.extend({ runId: z.string(), agent: z.string() })
 
 export const wholeRun = run.extend({
+  /** What a function was called with. */
+  input: anything.optional(),
   attempts: z.array(attempt),
   steps: z.array(step).optional(),
   actions: z.array(action).optional(),

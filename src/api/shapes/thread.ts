@@ -70,7 +70,13 @@ export const wholeThread = branch.extend({
   seq: z.number(),
 })
 
-export const sent = z.object({ message, threadId: z.string(), runId: z.string().optional() })
+export const sent = z.object({
+  message,
+  threadId: z.string(),
+  runId: z.string().optional(),
+  /** The thread of that name had been removed, and begins anew with this. */
+  anew: z.boolean().optional(),
+})
 
 export const delivery = z.object({
   delivery: z.string().optional(),

@@ -1,6 +1,7 @@
 import type { Pool, PoolClient } from 'pg'
 
 import { HoldfastError } from '../../base/errors.ts'
+import { LIMITS } from '../../base/limits.ts'
 import { MIGRATIONS } from '../migrations/index.ts'
 import { appliedMigrations, checksumOf, pendingMigrations } from '../migrations/history.ts'
 import { POSTGRES } from '../migrations/migration.ts'
@@ -9,9 +10,6 @@ import { sqlState } from './errors.ts'
 
 /** 14 is the oldest that the PostgreSQL project itself still looks after. */
 const OLDEST_SERVER = 140_000
-
-/** Lanes of processes that are long gone; nobody looks their batches up any more. */
-const WRITERS_KEPT_MS = 7 * 86_400_000
 
 /**
  * Time comes from the database, through this one function, so that leases and due times of many machines share a clock.
@@ -60,7 +58,7 @@ async function applyPending(client: PoolClient, schema: string, migrations: read
 }
 
 async function forgetOldWriters(client: PoolClient, schema: string): Promise<void> {
-  await client.query(`delete from ${schema}.writers where used_at < ${schema}.now_ms() - $1`, [WRITERS_KEPT_MS])
+  await client.query(`delete from ${schema}.writers where used_at < ${schema}.now_ms() - $1`, [LIMITS.writersKeptMs])
 }
 
 async function createEngineTables(client: PoolClient): Promise<void> {

@@ -5,9 +5,10 @@ import type { Clock } from '../../base/clock.ts'
 import { HoldfastError } from '../../base/errors.ts'
 import { systemRandomness } from '../../base/ids.ts'
 import type { Randomness } from '../../base/ids.ts'
-import { writesSomething } from '../sql.ts'
+import { sql, writesSomething } from '../sql.ts'
 import type { TextCodec } from '../codec.ts'
 import type { ChangeListener, HoldingProbe, Store } from '../store.ts'
+import { oneByOne, run, single } from '../transition.ts'
 import type { Change, Query } from '../transition.ts'
 import { explain } from './errors.ts'
 import { GroupCommit } from './group-commit.ts'
@@ -76,6 +77,9 @@ function openingOf(settings: PostgresSettings, begin: string): Request[] {
   return [begin, ...(settings.pooled ? localSettings(settings) : [])].map((text) => ({ text }))
 }
 
+/** Whether the database answers at all. */
+const anything = single(() => run(sql`select 1`))
+
 class PostgresStore implements Store {
   readonly engine = 'postgres'
   readonly #pool: Pool
@@ -102,7 +106,7 @@ class PostgresStore implements Store {
     try {
       if (typeof look !== 'function' && !this.#settings.pooled) return await this.#readOne(look.single(...args))
       const transition = typeof look === 'function' ? look(...args) : look.single(...args)[Symbol.iterator]()
-      return await this.#readSnapshot(transition)
+      return await this.#readSnapshot(oneByOne(transition))
     } catch (error) {
       throw explain(error)
     }
@@ -113,7 +117,7 @@ class PostgresStore implements Store {
   }
 
   async check(): Promise<string[]> {
-    await this.#pool.query('select 1')
+    await this.read(anything)
     return []
   }
 

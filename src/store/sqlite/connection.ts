@@ -2,6 +2,7 @@ import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 
 import type { Clock, Instant } from '../../base/clock.ts'
 import { HoldfastError } from '../../base/errors.ts'
+import { LIMITS } from '../../base/limits.ts'
 import { opened, sealed } from '../codec.ts'
 import type { TextCodec } from '../codec.ts'
 import { grouped, handedOut } from '../joined.ts'
@@ -11,12 +12,6 @@ import type { Sql, SqlValue } from '../sql.ts'
 import type { StoreProbe } from '../store.ts'
 import type { Answer, Joint, Query } from '../transition.ts'
 import { renderJoint } from './joint.ts'
-
-/**
- * Inside SQLite a lock is waited for this long and no longer, because that wait stops the whole process; the rest of
- * the waiting is asynchronous (group-commit.ts).
- */
-const BLOCKING_WAIT_MS = 4
 
 /** Statements without a template of their own (built from fragments) are cached by text, this many at most. */
 const MOST_BUILT_STATEMENTS = 400
@@ -48,7 +43,7 @@ export class Connection {
 
   constructor(path: string, clock: Clock, probe?: StoreProbe, codec?: TextCodec) {
     const { DatabaseSync: Database } = process.getBuiltinModule('node:sqlite')
-    this.#database = new Database(path, { timeout: BLOCKING_WAIT_MS, enableForeignKeyConstraints: true })
+    this.#database = new Database(path, { timeout: LIMITS.blockingWaitMs, enableForeignKeyConstraints: true })
     this.#clock = clock
     this.#probe = probe
     this.#codec = codec

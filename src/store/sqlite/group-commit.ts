@@ -45,9 +45,6 @@ type Performed =
   /** The commit was asked for and failed. */
   | { readonly kind: 'unknown'; readonly error: unknown; readonly batch: number; readonly settle: () => void }
 
-/** A process that died leaves its writer row behind; nobody asks for it this long after its last batch. */
-const WRITER_KEPT_MS = 7 * 86_400_000
-
 const batchRow = row({ batch: integer })
 
 export interface GroupCommitOptions {
@@ -215,7 +212,7 @@ export class GroupCommit {
         on conflict (id) do update set batch = excluded.batch, used_at = excluded.used_at`),
       at,
     )
-    if (batch === 1) connection.execute(run(sql`delete from writers where used_at < ${at - WRITER_KEPT_MS}`), at)
+    if (batch === 1) connection.execute(run(sql`delete from writers where used_at < ${at - LIMITS.writersKeptMs}`), at)
   }
 
   /**

@@ -4,6 +4,7 @@ import { dirname } from 'node:path'
 import type { Clock } from '../../base/clock.ts'
 import { HoldfastError } from '../../base/errors.ts'
 import { explainTrouble } from '../../base/files.ts'
+import { LIMITS } from '../../base/limits.ts'
 import type { TextCodec } from '../codec.ts'
 import { SQLITE_CHECKSUMS } from '../migrations/checksums.ts'
 import { appliedMigrations } from '../migrations/history.ts'
@@ -29,9 +30,9 @@ export function openConnection(path: string, clock: Clock, probe?: StoreProbe, c
   const connection = new Connection(path, clock, probe, codec)
   try {
     // Switching to WAL needs the lock for a moment; several processes may open a new file together.
-    connection.script('pragma busy_timeout = 5000')
+    connection.script(`pragma busy_timeout = ${LIMITS.openWaitMs}`)
     refuseForeign(connection, path)
-    connection.script('pragma journal_mode = wal; pragma busy_timeout = 4')
+    connection.script(`pragma journal_mode = wal; pragma busy_timeout = ${LIMITS.blockingWaitMs}`)
     connection.script('pragma synchronous = full; pragma wal_autocheckpoint = 2000; pragma temp_store = memory')
     return connection
   } catch (error) {

@@ -5,6 +5,7 @@ import type { Randomness } from '../../base/ids.ts'
 import { LIMITS } from '../../base/limits.ts'
 import type { TextCodec } from '../codec.ts'
 import type { ChangeListener, Store, StoreProbe } from '../store.ts'
+import { oneByOne } from '../transition.ts'
 import type { Change } from '../transition.ts'
 import type { Connection } from './connection.ts'
 import { explain, isBusy } from './errors.ts'
@@ -68,8 +69,12 @@ class SqliteStore implements Store {
   }
 
   async check(): Promise<string[]> {
-    const answer = this.#commits.connection().ask('pragma quick_check')
-    return answer === 'ok' ? [] : [String(answer)]
+    try {
+      const answer = this.#commits.connection().ask('pragma quick_check')
+      return answer === 'ok' ? [] : [String(answer)]
+    } catch (error) {
+      throw explain(error, this.#path)
+    }
   }
 
   /** One read transaction, so a snapshot; writers of other processes are not held up. */
@@ -95,7 +100,7 @@ function readOn<Args extends readonly unknown[], T>(connection: Connection, look
   const nested = connection.inTransaction
   if (!nested) connection.exec('begin')
   try {
-    return drive(look(...args), (query) => connection.look(query, at))
+    return drive(oneByOne(look(...args)), (query) => connection.look(query, at))
   } finally {
     if (!nested) connection.exec('rollback')
   }

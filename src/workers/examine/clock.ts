@@ -34,4 +34,11 @@ export async function examineClock(store: Store, clock: Clock): Promise<Finding>
   }
 }
 
+/** Without a store there is nothing to compare it with but the watch of whoever reads this. */
+export const examineClockAlone = (clock: Clock): Finding => ({
+  check: 'clock',
+  status: 'ok',
+  detail: `says ${new Date(clock.now()).toISOString()}; it was not compared, because the store is not open`,
+})
+
 const seconds = (ms: number) => `${(Math.abs(ms) / 1_000).toFixed(1)} s`

@@ -1,7 +1,5 @@
-import { existsSync, readdirSync, statfsSync } from 'node:fs'
-import { platform } from 'node:os'
+import { existsSync, readdirSync } from 'node:fs'
 
-import { detectContainment } from '../../processes/detect-containment.ts'
 import { judgeProcess } from '../../processes/identity.ts'
 import { heldAttempts } from '../../runs/recover.ts'
 import type { HeldAttempt } from '../../runs/recover.ts'
@@ -28,26 +26,19 @@ export interface Finding {
 interface Examined {
   readonly home: string
   readonly store: Store
-  /** Of whoever asks: where git is found. */
-  readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** Below this a busy fleet fills the disk within hours. */
-const LOW_DISK_BYTES = 512 * 1024 * 1024
-
-export async function examine({ home, store, env }: Examined): Promise<Finding[]> {
+/** What the store says, and what is in the home folder. */
+export async function examine({ home, store }: Examined): Promise<Finding[]> {
   const held = await store.read(heldAttempts)
   return [
-    { check: 'node', status: 'ok', detail: `${process.version} with SQLite ${process.versions.sqlite}` },
     await examineStore(store),
-    examineDisk(home),
     await examineClock(store, systemClock),
-    await examineContainment(),
     ...examineSecrets(home),
     examineDecisions(store, home),
     ...(await examineNotices(store)),
     ...(await examineSchedules(store)),
-    ...(await examineWorkspaces(store, home, env)),
+    ...(await examineWorkspaces(store)),
     await examineDaemon(store, home, held),
     ...examineSpool(home),
     ...held.map(examineHeld).filter((finding) => finding !== undefined),
@@ -63,27 +54,6 @@ async function examineStore(store: Store): Promise<Finding> {
     detail: `the database is damaged: ${damage.slice(0, 3).join('; ')}`,
     remedy: 'stop everything that uses it, keep a copy, restore a backup',
   }
-}
-
-function examineDisk(home: string): Finding {
-  const { bavail, bsize } = statfsSync(home)
-  const free = bavail * bsize
-  const detail = `${Math.round(free / 1024 / 1024).toLocaleString('en')} MiB free under ${home}`
-  if (free >= LOW_DISK_BYTES) return { check: 'disk', status: 'ok', detail }
-  return { check: 'disk', status: 'warn', detail, remedy: 'free some space, or move the home folder (HOLDFAST_HOME)' }
-}
-
-const CONTAIN =
-  'a command that throws its environment away could outlive its cancel: start the daemon in a cgroup of its own ' +
-  '(`systemd-run --user --scope -p Delegate=yes holdfast up`), or allow user namespaces and install util-linux (unshare, nsenter)'
-const CONTAIN_ELSEWHERE =
-  'a command that throws its environment away could outlive its cancel: run what you do not trust on Linux or in a container'
-
-async function examineContainment(): Promise<Finding> {
-  const { kind, detail } = await detectContainment()
-  const found = { check: 'containment', detail: `${kind}: ${detail}` }
-  if (kind === 'cgroup' || kind === 'pid-namespace') return { ...found, status: 'ok' }
-  return { ...found, status: 'warn', remedy: platform() === 'linux' ? CONTAIN : CONTAIN_ELSEWHERE }
 }
 
 /** What keeps an agent from deciding for itself, and what does not. */

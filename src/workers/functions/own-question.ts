@@ -144,6 +144,7 @@ class Asking {
       throw new HoldfastError(
         'model/too-long',
         `its reply cannot be kept: ${kept.kind === 'trouble' ? kept.trouble : ''}`,
+        { remedy: 'ask for less at once, or give the model a limit on what it may say (maxOutputTokens)' },
       )
     const { text, toolCalls } = said
     const asked = clip(this.#question.asked, LIMITS.askedCharacters)
