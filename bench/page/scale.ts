@@ -145,8 +145,13 @@ export function planTable({ results, steps }: Scale): string {
   )
 }
 
+const LEAST_RUNS = 1_000
+const LEAST_ROWS = 4
+
 /** The page with its tables of these results, between the marks that say where they are. */
 export function withTables(page: string, scale: Scale): string {
+  if (scale.runs < LEAST_RUNS || scale.results.length < LEAST_ROWS)
+    throw new Error(`a trial is no measurement: ${scale.runs} runs, ${scale.results.length} rows; npm run bench:scale`)
   return between(between(page, 'measured', scaleTable(scale)), 'planned', planTable(scale))
 }
 

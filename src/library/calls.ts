@@ -1,7 +1,7 @@
 import { parseDuration } from '../base/duration.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { newRunId } from '../base/ids.ts'
-import type { RunId, ThreadId } from '../base/ids.ts'
+import type { AttemptId, RunId, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { callAll, callOne, openCalls, waitingCalls } from '../runs/call.ts'
 import { cancelRun } from '../runs/cancel.ts'
@@ -66,7 +66,7 @@ export class CallDesk {
     if (here === undefined || place === undefined)
       return this.#handle(await this.#runtime.store.apply(callOne, stored!))
     const called = await here.callHere(stored!, place)
-    return called.kind === 'claimed' ? this.#callOf(stored!.id, true) : this.#handle(called)
+    return called.kind === 'claimed' ? this.#callOf(stored!.id, place.attemptId) : this.#handle(called)
   }
 
   /** From now on what is called here can be carried out here at once. */
@@ -151,16 +151,16 @@ export class CallDesk {
     return this.#callOf(called.runId)
   }
 
-  /** `isHere`: it is carried out here, and its end is heard of. */
-  #callOf(runId: RunId, isHere = false): Call {
+  /** `here`: as long as that attempt is at work here, its end is heard of. */
+  #callOf(runId: RunId, here?: AttemptId): Call {
     const cancel = async (reason?: string) => {
       const why = reason === undefined ? {} : { reason }
       await this.#runtime.store.apply(cancelRun, runId, { by: 'its caller', ...why })
     }
-    return { runId, result: () => this.#result(runId, isHere), cancel }
+    return { runId, result: () => this.#result(runId, here), cancel }
   }
 
-  #result(runId: RunId, isHere: boolean): Promise<unknown> {
+  #result(runId: RunId, here: AttemptId | undefined): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const known = this.#ended.get(runId)
       if (known !== undefined) return answer({ resolve, reject }, runId, known)
@@ -168,7 +168,7 @@ export class CallDesk {
       if (waiters === undefined) this.#waiters.set(runId, [{ resolve, reject }])
       else waiters.push({ resolve, reject })
       this.#lookout ??= this.#listen()
-      if (isHere) return
+      if (here !== undefined && this.#here?.has(here) === true) return
       this.#unlooked += 1
       this.#lookout.soon()
     })

@@ -4,7 +4,7 @@ import { record } from '../events/event.ts'
 import { integer, json, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { literals, now, skipLocked, sql, unindexed } from '../store/sql.ts'
-import { GIVEN, all, change, changed, first, one, single, together } from '../store/transition.ts'
+import { GIVEN, all, change, changed, first, one, run, single, together } from '../store/transition.ts'
 import type { Joint, Query, Transition } from '../store/transition.ts'
 import { openThread } from '../threads/thread.ts'
 import type { AttemptRef } from './attempt.ts'
@@ -129,8 +129,13 @@ export function* callHere(call: NewCall, place: CallPlace, steps: readonly strin
   return { kind: 'claimed', call: claimed }
 }
 
-/** It cannot be carried out here after all: none of the steps that it was to begin with has begun, and nobody is to ask whether. */
+/**
+ * It cannot be carried out here after all: none of the steps that it was to begin with has begun, and nobody is to ask whether. The
+ * attempt comes first: whoever takes it over holds the same row, and then has the steps as they are.
+ */
 export function* giveBackCall(ref: AttemptRef, steps: readonly string[]): Transition<boolean> {
+  const held = yield* run(sql`update attempts set lease_until = ${now} where id = ${ref.id} and ended_at is null`)
+  if (held === 0) return false
   for (const step of steps) yield* withdrawStep(ref, step)
   return yield* handOverRun(ref)
 }

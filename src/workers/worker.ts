@@ -116,7 +116,7 @@ export class Worker {
   }
 
   /** Those of this program's functions. */
-  get calls(): Pick<Calls, 'reserve' | 'fill' | 'callHere'> {
+  get calls(): Pick<Calls, 'reserve' | 'fill' | 'callHere' | 'has'> {
     return this.#calls
   }
 
@@ -182,6 +182,8 @@ export class Worker {
     await this.#claiming
     await Promise.race([this.settled(), sleep(this.#options.clock, graceMs, hurry, { ref: false })])
     this.#calls.close()
+    // What is being stored is answered, and given back: with the steps that it has not begun.
+    await Promise.race([this.#calls.stored(), sleep(this.#options.clock, LIMITS.drainMs, hurry, { ref: false })])
     const remaining = [
       ...[...this.#held.values()].map(({ claim }) => refOf(claim)),
       ...this.#calls.remaining().map(refOfCall),
@@ -198,11 +200,7 @@ export class Worker {
    */
   async #releaseStrays(renewed: readonly AttemptRef[]): Promise<void> {
     const strays = renewed.filter(({ id }) => !this.#held.has(id) && !this.#calls.has(id))
-    for (const stray of strays.filter(({ id }) => this.#strays.has(id))) {
-      await this.#options.store
-        .apply(handOverRun, stray)
-        .catch((error: unknown) => this.#options.warn(describeError(error)))
-    }
+    for (const stray of strays.filter(({ id }) => this.#strays.has(id))) await this.#calls.giveBack(stray)
     this.#strays = new Set(strays.map(({ id }) => id))
   }
 

@@ -12,8 +12,10 @@ import { temporaryFolder } from '../support/engines.ts'
 test('the benchmark runs small, and no ratio against the raw store in the same run is three times worse than its bound', () => {
   const out = join(temporaryFolder(), 'partial.json')
   const args = ['--quick', '--only', 'store,growth', '--engine', 'sqlite', '--check', '--slack', '3', '--out', out]
-  const { status, stdout, stderr } = spawnSync(process.execPath, ['bench/run.ts', ...args], { encoding: 'utf8' })
-  expect({ status, said: `${stdout}${stderr}` }).toMatchObject({ status: 0 })
+  // On a disk: in memory nothing is synced, and what is compared with the raw store is the noise of the machine.
+  const env = { ...process.env, TMPDIR: '/var/tmp' }
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['bench/run.ts', ...args], { encoding: 'utf8', env })
+  expect(status, `${stdout}${stderr}`).toBe(0)
   const { benches } = JSON.parse(readFileSync(out, 'utf8')) as { benches: { bench: string; rows: Row[] }[] }
   expect(benches.map(({ bench }) => bench)).toEqual(['store', 'growth'])
   expect(benches.flatMap(({ rows }) => rows).filter(({ bound }) => bound !== undefined).length).toBeGreaterThan(4)

@@ -1,11 +1,11 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 
 import { systemClock } from '../../src/base/clock.ts'
 import type { Clock } from '../../src/base/clock.ts'
 import { HoldfastError } from '../../src/base/errors.ts'
 import { newRunId, systemRandomness as random } from '../../src/base/ids.ts'
 import type { FunctionBody } from '../../src/define/function.ts'
-import { callHere, openCalls } from '../../src/runs/call.ts'
+import { callHere, giveBackCall, openCalls } from '../../src/runs/call.ts'
 import type { NewCall } from '../../src/runs/call.ts'
 import { heldAttempts } from '../../src/runs/recover.ts'
 import { stepsOf } from '../../src/runs/step.ts'
@@ -129,6 +129,9 @@ describe.each(engines)('a function that is called where there is a place for it,
     await expect(called).rejects.toBe(refused)
     await at.calls.settled()
     expect([seen, signals[0]!.aborted]).toEqual([['begun'], true])
+    // Nothing is stored, and nothing is tried for it.
+    await at.calls.stored()
+    expect(at.applied).toEqual(['callHere'])
     expect(await states(at.store, id)).toEqual([])
     // Its place is another's now.
     expect(at.calls.reserve('adder')).toBeDefined()
@@ -140,8 +143,31 @@ describe.each(engines)('a function that is called where there is a place for it,
     const at = await place(engine, body, (write) => write().then(() => Promise.reject(unknown)))
     const { id, called } = at.call()
     await expect(called).rejects.toBe(unknown)
+    // As the worker does when the renewal of its leases has found it twice.
+    for (const stray of await at.store.read(heldAttempts)) await at.calls.giveBack(stray)
     await isGivenBack(at.store, id)
     expect(seen).toEqual(['begun'])
+  })
+
+  test('and that cannot be given back at once is given back with its steps when it is found again [actions/no-blind-retry]', async () => {
+    const { body } = twoSteps()
+    let broken = true
+    const at = await place(engine, body, async (write) => {
+      const stored = await write()
+      at.calls.close()
+      return stored
+    })
+    const apply = at.store.apply.bind(at.store)
+    vi.spyOn(at.store, 'apply').mockImplementation((change, ...args) =>
+      broken && (change as unknown) === giveBackCall ? Promise.reject(new Error('away')) : apply(change, ...args),
+    )
+    const { id, called } = at.call()
+    await called
+    await at.calls.stored()
+    expect(await states(at.store, id)).toEqual(['one started', 'two started'])
+    broken = false
+    for (const stray of await at.store.read(heldAttempts)) await at.calls.giveBack(stray)
+    await isGivenBack(at.store, id)
   })
 
   test('and closes before its call is stored: it is given back', async () => {
@@ -152,7 +178,8 @@ describe.each(engines)('a function that is called where there is a place for it,
       return stored
     })
     const { id, called } = at.call()
-    await called
+    // Whoever waits for its end looks for it in the store: it is carried out elsewhere.
+    expect(await called).toEqual({ kind: 'existing', runId: id })
     await isGivenBack(at.store, id)
     expect(seen).toEqual(['begun'])
   })
@@ -163,7 +190,8 @@ describe.each(engines)('a function that is called where there is a place for it,
     const clock: Clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + later }
     const at = await place(engine, body, (write) => write().finally(() => (later = LEASE_MS)), clock)
     const { id, called } = at.call()
-    await called
+    // Whoever waits for its end looks for it in the store: it is carried out elsewhere.
+    expect(await called).toEqual({ kind: 'existing', runId: id })
     await isGivenBack(at.store, id)
     expect(seen).toEqual(['begun'])
   })

@@ -1,6 +1,12 @@
-import { expect, test } from 'vitest'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+
+import { expect, onTestFinished, test } from 'vitest'
+
 import { dottedName, parse, walk } from './syntax.ts'
-import { readSource } from './tree.ts'
+import { ROOT, readSource } from './tree.ts'
 
 /** What the Node of 2019 (12) cannot read, and so could not even refuse politely. */
 const YOUNG = /^(ChainExpression|PropertyDefinition|PrivateIdentifier|StaticBlock|TSTypeAnnotation)$/
@@ -37,4 +43,14 @@ test('planted young syntax is found', () => {
 test('the launcher asks for the Node that package.json asks for', () => {
   const { engines } = JSON.parse(readSource('package.json').text) as { engines: { node: string } }
   expect(readSource('bin/holdfast').text).toContain(`LEAST_NODE = '${engines.node.replace('>=', '')}.0'`)
+})
+
+test('the launcher finds itself by a link, by a relative one, and by a name without a folder', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-link-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  symlinkSync(join(ROOT, 'bin/holdfast'), join(folder, 'straight'))
+  symlinkSync(join(relative(realpathSync(folder), ROOT), 'bin/holdfast'), join(folder, 'crooked'))
+  const said = (file: string) => spawnSync('sh', [file, '--version'], { cwd: folder, encoding: 'utf8' }).stdout
+  const { version } = JSON.parse(readSource('package.json').text) as { version: string }
+  for (const file of ['straight', './crooked', 'crooked']) expect(said(file), file).toBe(`${version}\n`)
 })

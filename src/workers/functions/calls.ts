@@ -1,6 +1,7 @@
 import type { PolicyRule } from '../../actions/policy.ts'
 import { afterThisTurn } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
+import { errorCode } from '../../base/files.ts'
 import { formatDuration } from '../../base/duration.ts'
 import { HoldfastError, describeError } from '../../base/errors.ts'
 import { newAttemptId } from '../../base/ids.ts'
@@ -11,10 +12,11 @@ import { insideOf } from '../../define/inside.ts'
 import type { LoopEvent } from '../../loop/loop.ts'
 import type { AskModel, Tool } from '../../loop/ports.ts'
 import type { Prices } from '../../model/prices.ts'
-import { callHere, claimCalls, claimedHere, giveBackCall, refOfCall } from '../../runs/call.ts'
+import { callHere, claimCalls, claimedHere, refOfCall } from '../../runs/call.ts'
 import type { CallPlace, CalledHere, ClaimedCall, NewCall } from '../../runs/call.ts'
 import { isLimited } from '../../runs/capacity.ts'
 import type { CapacityLimits } from '../../runs/capacity.ts'
+import type { AttemptRef } from '../../runs/attempt.ts'
 import type { Claim } from '../../runs/claim.ts'
 import { finishCall, parkCall } from '../../runs/finish-call.ts'
 import type { Wait } from '../../runs/finish-call.ts'
@@ -30,6 +32,7 @@ import type { Halt } from './function-run.ts'
 import { asJson } from './judge-step.ts'
 import { Opening } from './opening.ts'
 import { endRivals } from '../rivals.ts'
+import { Unbegun } from './unbegun.ts'
 
 /** An agent that is a function of this program. */
 export interface FunctionAgent {
@@ -96,8 +99,9 @@ export class Calls {
   #atWork = 0
   /** Places for calls that are being stored. */
   #reserved = 0
-  /** Attempts of calls that are being stored, whose functions have begun. */
+  /** Attempts of calls that are being stored. */
   readonly #opening = new Set<AttemptId>()
+  readonly #unbegun: Unbegun
   /** Claims that are under way, and the places that they ask for. */
   #claims = 0
   #asked = 0
@@ -108,10 +112,11 @@ export class Calls {
   #isBehind = false
   #takes = false
   #isClosed = false
-  readonly #idle: (() => void)[] = []
+  readonly #waiting: { readonly until: () => boolean; readonly tell: () => void }[] = []
 
   constructor(options: CallsOptions) {
     this.#options = options
+    this.#unbegun = new Unbegun(options.store, options.executor.warn)
     this.#names = [...options.functions.keys()]
     this.#isLimited = this.#names.some((name) => isLimited(options.limits, name))
   }
@@ -151,15 +156,27 @@ export class Calls {
 
   /** Resolves when nothing is held any more. */
   settled(): Promise<void> {
-    if (this.#isIdle()) return Promise.resolve()
-    return new Promise((resolve) => this.#idle.push(resolve))
+    return this.#once(this.#isIdle)
+  }
+
+  /** Resolves when nothing is being stored or given back any more. */
+  stored(): Promise<void> {
+    return this.#once(() => this.#reserved === 0 && this.#unbegun.isIdle)
+  }
+
+  #once(until: () => boolean): Promise<void> {
+    if (until()) return Promise.resolve()
+    return new Promise((tell) => this.#waiting.push({ until, tell }))
   }
 
   /** What is being claimed, or stored to be carried out here, is about to be held. */
   readonly #isIdle = () => this.#held.size === 0 && this.#reserved === 0 && this.#claims === 0 && !this.#isNext
 
   #tellIdle(): void {
-    if (this.#idle.length > 0 && this.#isIdle()) for (const tell of this.#idle.splice(0)) tell()
+    for (const each of this.#waiting.filter(({ until }) => until())) {
+      this.#waiting.splice(this.#waiting.indexOf(each), 1)
+      each.tell()
+    }
   }
 
   remaining(): ClaimedCall[] {
@@ -210,16 +227,19 @@ export class Calls {
     const begun = call.key === undefined ? this.#open(call, place) : undefined
     const steps = begun?.opening.send() ?? []
     const sentAt = clock.monotonicMs()
-    // After an error as well it may be stored, with these.
-    let mayBeHeld = steps.length > 0
     let claimed: ClaimedCall | undefined
+    this.#opening.add(place.attemptId)
     try {
       const called = await store.apply(callHere, call, place, steps)
-      mayBeHeld = called.kind === 'claimed'
-      if (called.kind === 'claimed' && this.#mayBegin(sentAt)) claimed = called.call
-      return called
+      if (called.kind !== 'claimed') return called
+      if (this.#mayBegin(sentAt)) claimed = called.call
+      else this.#giveBack(called.call, steps)
+      return claimed === undefined ? { kind: 'existing', runId: call.id } : called
+    } catch (error) {
+      // It may be stored all the same.
+      if (errorCode(error) === 'store/unknown-commit') this.#unbegun.remember(place.attemptId, steps)
+      throw error
     } finally {
-      if (claimed === undefined && mayBeHeld) this.#giveBack(claimedHere(call, place), steps)
       if (claimed === undefined) begun?.stop.abort('lease-lost')
       this.#opening.delete(place.attemptId)
       begun?.opening.tell(claimed)
@@ -232,7 +252,6 @@ export class Calls {
     const agent = functions.get(call.agent)!
     const [opening, stop] = [new Opening(), new AbortController()]
     const run = new RecordedRun(executor, claimedHere(call, place), stop.signal, { opening }, { agent, random })
-    this.#opening.add(place.attemptId)
     return { opening, stop, run, outcome: outcomeOf(agent.body, run) }
   }
 
@@ -296,9 +315,14 @@ export class Calls {
   }
 
   #giveBack(call: ClaimedCall, steps: readonly string[]): void {
-    const { store, executor } = this.#options
-    const give = () => store.apply(giveBackCall, refOfCall(call), steps)
-    untilStored(executor, give).catch((error: unknown) => executor.warn(describeError(error)))
+    this.#unbegun.remember(call.attemptId, steps)
+    void this.giveBack(refOfCall(call))
+  }
+
+  /** It is this worker's by the database, and nobody here carries it out. */
+  async giveBack(ref: AttemptRef): Promise<void> {
+    await this.#unbegun.giveBack(ref)
+    this.#tellIdle()
   }
 
   #carryOut(call: ClaimedCall, begun: Begun | undefined): void {
