@@ -219,7 +219,7 @@ describe.each(engines)('what is forgotten on $name', (engine) => {
       const folder = temporaryFolder()
       await forget(store, CUT_MS, { archive: folder })
       // Situations that were made for a database of their own may have something wrong with them together; nothing is added.
-      expect(await violations(store)).toEqual(wrong)
+      expect((await violations(store)).filter((each) => !wrong.includes(each))).toEqual([])
       const after = await snapshot(store)
       const still = new Set(living(after))
       expect(living(before).filter((each) => !still.has(each))).toEqual([])
