@@ -1,12 +1,14 @@
 import { expect, test } from 'vitest'
 
 import { createClient } from './client.ts'
+import type { EndpointName } from './endpoints.ts'
+import { ROUTES } from './routes.ts'
 
 const answering = (url: string, answer: () => Promise<Response>) => createClient({ url, token: 't', fetch: answer })
 
-const errorOf = (url: string, answer: () => Promise<Response>) =>
+const errorOf = (url: string, answer: () => Promise<Response>, name: EndpointName = 'status') =>
   answering(url, answer)
-    .call('status', {})
+    .call(name, {} as never)
     .then(
       () => undefined,
       (error: unknown) => error,
@@ -23,6 +25,22 @@ test("a good status with a proxy's page behind it is no answer of the daemon, an
   })
   // A page that the daemon served has no such variable.
   expect(await errorOf('', page)).toMatchObject({ remedy: expect.stringContaining('load this page again') })
+})
+
+const saying = (text: string) => () => Promise.resolve(new Response(text))
+
+test.each(['null', '7', '"yes"', '[]'])('a good status with %s behind it is no answer of the daemon', async (text) => {
+  const why = expect.stringContaining('its answer is no object') as string
+  expect(await errorOf(FAR, saying(text))).toMatchObject({ code: 'daemon/strange-answer', message: why })
+})
+
+test('a list without its items is no answer of the daemon, whichever list it is', async () => {
+  const names = Object.keys(ROUTES) as EndpointName[]
+  const lists = names.filter((name) => 'shape' in ROUTES[name].answer && 'items' in ROUTES[name].answer.shape)
+  const empty = await Promise.all(names.map((name) => errorOf(FAR, saying('{}'), name)))
+  expect(names.filter((_, index) => empty[index] !== undefined)).toEqual(lists)
+  for (const error of empty) if (error !== undefined) expect(error).toMatchObject({ code: 'daemon/strange-answer' })
+  expect(await errorOf(FAR, saying('{"items":[]}'), 'runs.list')).toBeUndefined()
 })
 
 test('a redirect is not followed, and is not taken for nobody', async () => {

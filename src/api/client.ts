@@ -30,7 +30,9 @@ export function createClient(options: ClientOptions): Api {
   return {
     async call<N extends EndpointName>(name: N, ask: Ask<N>): Promise<Answer<N>> {
       const { url, init } = requestFor(name, ask)
-      return (await bodyOf(options, await answered(options, url, init))) as Answer<N>
+      const body = await bodyOf(options, await answered(options, url, init))
+      if (isListed(name) && !Array.isArray(body['items'])) throw notOurs(options, 'its answer is no list')
+      return body as Answer<N>
     },
   }
 }
@@ -83,16 +85,26 @@ export async function answered(
 }
 
 /** What a good answer says. A page where one has to sign in, of a proxy in between, is none, although its status is 200. */
-async function bodyOf(options: ClientOptions, response: Response): Promise<unknown> {
+async function bodyOf(options: ClientOptions, response: Response): Promise<Readonly<Record<string, unknown>>> {
   const text = await response.text().catch((cause: unknown) => {
     throw noAnswer(options, cause)
   })
+  let body: unknown
   try {
-    return JSON.parse(text)
+    body = JSON.parse(text)
   } catch {
     throw notOurs(options, 'its answer is no JSON')
   }
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw notOurs(options, 'its answer is no object')
+  return body as Readonly<Record<string, unknown>>
 }
+
+/** Besides those that are called a list. */
+const LISTED: ReadonlySet<EndpointName> = new Set(['series', 'threads.conversation', 'runs.events', 'hooks.status'])
+
+/** Whether what it answers has `items`. */
+const isListed = (name: EndpointName) => name.endsWith('.list') || LISTED.has(name)
 
 /** A page has no other daemon than the one that served it. */
 const isFar = (url: string) => url !== ''

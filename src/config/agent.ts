@@ -52,7 +52,7 @@ const COMMAND_KEYS = ['command', 'folder', 'env', 'timeout']
 const NOT_FOR_CLIENTS = [...MODEL_KEYS.filter((key) => key !== 'model'), 'command']
 const EVERY_AGENTS_KEYS = ['workspace']
 /** How a model is named in a configuration. */
-const MODEL = /^(scripted:.+|openai-compatible:https?:\/\/\S+\/\S+|[^/:\s]+\/\S+)$/
+export const MODEL = /^(scripted:.+|openai-compatible:https?:\/\/\S+\/\S+|[^/:\s]+\/\S+)$/
 
 export const readAgent: Reader<AgentConfig> = (value, path, complain) => {
   const agent = readRecord(

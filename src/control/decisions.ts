@@ -39,9 +39,18 @@ export async function showAsked(desk: Desk, { approval }: Ask<'approvals.show'>)
   if (matter.approval.state !== 'pending') return view
   const { action, run } = matter
   const narrow = narrowestRule(action, run.agent)
-  // The tools of a function and of a client are known to it alone.
-  const editable = run.request.kind === 'agent' && run.input === null
+  const editable = await isEditable(desk, matter)
   return { ...view, editable, always: 'refused' in narrow ? narrow : { rule: describeRule(narrow.rule) } }
+}
+
+/** The tools of a function, of a client and of a program that brings its agents are known to it alone. */
+async function isEditable({ runtime }: Desk, { action, run }: AskedMatter): Promise<boolean> {
+  if (run.request.kind !== 'agent' || run.input !== null || !runtime.agents.includes(run.agent)) return false
+  // An agent that cannot be opened here is no reason not to show what it asks.
+  return runtime.toolOf(run.agent, action.tool).then(
+    (tool) => tool !== undefined,
+    () => false,
+  )
 }
 
 const lookAt = (id: string) => `\`holdfast approvals show ${id}\``

@@ -89,21 +89,35 @@ async function retreat(
     // They may have taken away the lock of the one that died; without one, what they stage meanwhile would be lost.
     const refused = await takeIndex(git, { top, gitDir }, stage)
     if (refused !== undefined) return refused
-    const own = await mkdtemp(join(stage, 'try-'))
-    const changes = await changesBetween(git, repo, landing.from, landing.to)
-    await followHead(git, { repo, top, gitDir, stage, own }, changes, landing)
+    try {
+      const own = await mkdtemp(join(stage, 'try-'))
+      const changes = await changesBetween(git, repo, landing.from, landing.to)
+      await followHead(git, { repo, top, gitDir, stage, own }, changes, landing)
+    } catch (error) {
+      // It is redone, perhaps much later, and what they do on their branch does not wait for that.
+      await unlockIndex(gitDir, stage).catch(() => {})
+      throw error
+    }
   }
   await clean(git, gitDir, stage)
   return undefined
 }
 
-/** Git's own lock of the index, or why there is none to be had. */
+/** Git's own lock of the index, or why there is none to be had. Throws where something was begun under one and the index is busy. */
 async function takeIndex(git: Git, { top, gitDir }: Tree, stage: string): Promise<Landed | undefined> {
   const locked = await lockIndex(git, gitDir, stage)
   if (locked === 'locked') return undefined
-  if (!(await hasBegun(stage))) await removeFolder(git, stage)
-  if (locked === 'busy')
-    return { kind: 'busy', reason: `another git command is at work in ${top}: there is an index.lock` }
+  const begun = await hasBegun(stage)
+  if (!begun) await removeFolder(git, stage)
+  if (locked === 'busy') {
+    const reason = `another git command is at work in ${top}: there is an index.lock`
+    if (!begun) return { kind: 'busy', reason }
+    // The branch may have moved already: nobody can say that the work did not land, so it is redone until it has ended.
+    throw new HoldfastError('git/index-locked', `a landing was begun, and ${reason}`, {
+      remedy: 'wait until that command has ended; if none is running, remove that file',
+      retry: { afterMs: 1_000 },
+    })
+  }
   return ready('file-system', `the file system of ${top} has no hard links, so files cannot be put in place`)
 }
 

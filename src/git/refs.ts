@@ -36,7 +36,7 @@ export async function setRef(git: Git, repo: Repository, ref: string, change: Re
   const end = await tryGit(git, args, { ...options, at: git.clock.now() })
   const now = end.code === 0 ? to : await readRef(git, repo, ref)
   if (now === to) {
-    await syncName(join(repo.commonDir, ref))
+    await syncName(repo.commonDir, ref)
     return 'set'
   }
   if (now !== (old ?? undefined)) return 'moved'
@@ -44,14 +44,19 @@ export async function setRef(git: Git, repo: Repository, ref: string, change: Re
 }
 
 /**
- * Git syncs what a ref says, and not the folder that names it: whoever is told of a branch finds it there after a power loss, also
- * where the repository is not on the disk of the database. A ref that is kept in another way has no folder.
+ * Git syncs what a ref says, and not the folders that name it, of which it may have made some: whoever is told of a branch finds it
+ * there after a power loss, also where the repository is not on the disk of the database.
  */
-async function syncName(file: string): Promise<void> {
-  await syncFolder(dirname(file)).catch((error: unknown) => {
-    if (errorCode(error) !== 'ENOENT') throw error
-  })
+async function syncName(commonDir: string, ref: string): Promise<void> {
+  for (let name = dirname(ref); name !== '.'; name = dirname(name)) {
+    await syncFolder(join(commonDir, name)).catch((error: unknown) => {
+      if (!NO_FOLDER.includes(errorCode(error))) throw error
+    })
+  }
 }
+
+/** A ref that is kept in another way has no folder: packed, or in tables, where `refs/heads` is a file. */
+const NO_FOLDER: readonly unknown[] = ['ENOENT', 'ENOTDIR', 'files/not-a-folder']
 
 /** Sets one of our own refs, whatever it was. */
 export async function setOwnRef(git: Git, repo: Repository, ref: string, to: Sha): Promise<void> {

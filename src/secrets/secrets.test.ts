@@ -8,6 +8,7 @@ import { HARMLESS, KNOWN, SHAPED } from '../../test/support/secrets.ts'
 import { refuseMissing } from './codec.ts'
 import { secretsOf } from './from-environment.ts'
 import { gatherKnown } from './gather.ts'
+import { hasSealed } from './in-file.ts'
 import { keyPlace } from './key.ts'
 import { KnownSecrets } from './known.ts'
 import { putBack, redactJson, withNames } from './redact.ts'
@@ -328,4 +329,24 @@ describe('what is known', () => {
     expect(known.valueOf('mcp.docs.X-Api-Key')).toBe('written-here-1')
     expect(known.valueOf('HOLDFAST_STORE.password')).toBe('store-password')
   })
+})
+
+test('what is sealed in a file is seen wherever it is, also where the file is cut into pages in the middle of it', async () => {
+  const home = newHome()
+  const own = new Secrets(keyPlace(home, undefined), new KnownSecrets({ DEPLOY_TOKEN: { value: 'known-value-12' } }))
+  const file = join(home, 'file')
+  const sees = (text: string) => {
+    writeFileSync(file, text)
+    return hasSealed(file)
+  }
+  for (const text of [SHAPED['github']!.text, 'known-value-12']) {
+    const sealed = own.seal(text)
+    for (let cut = 0; cut <= sealed.length; cut += 1) {
+      const cutUp = `${sealed.slice(0, cut)}\0\0\0\u0007${sealed.slice(cut)}`
+      expect([cut, await sees(cutUp)]).toEqual([cut, true])
+    }
+    // The file is read in pieces.
+    for (const before of [-12, -6, -1]) expect(await sees('x'.repeat(1024 * 1024 + before) + sealed)).toBe(true)
+  }
+  expect(await sees(['nothing', ...HARMLESS, own.seal('~hf:e:written by somebody')].join('\n'))).toBe(false)
 })

@@ -26,25 +26,26 @@ export function* parentOf(heard: Heard, own: ThreadId): Transition<ThreadId | nu
 
 /**
  * Codex and Gemini CLI give what they start the environment that they were started with, and in it the thread of whoever is around
- * them. So the nearest session above counts, by its process; where that cannot be seen, by the word of Codex.
+ * them. So the nearest session above counts, by its process; where that cannot be seen, by the word of Codex. One process of Codex may
+ * have several: of those it is the one that Codex names, or else the one last heard of.
  */
 function* sessionAround({ above = [], ...heard }: Heard, own: ThreadId): Transition<ThreadId | undefined> {
   const wanted = above.map((process) => JSON.stringify(process))
+  const named = heard.codexAround === undefined ? '' : sessionKey('codex', heard.codexAround)
   const sessions =
     wanted.length === 0
       ? []
       : yield* all(
           sessionRow,
-          sql`select * from sessions where process in ${among(wanted)} order by updated_at desc limit ${MOST}`,
+          sql`select * from (select sessions.*, row_number() over (partition by process
+              order by case when id = ${named} then 0 else 1 end, updated_at desc, id) as place
+            from sessions where process in ${among(wanted)} and thread_id <> ${own}) as placed where place = 1`,
         )
   const nearest = above
     .map((each) => sessions.find(({ process }) => isDeepStrictEqual(process, each)))
     .find((session) => session !== undefined)
-  return nearest !== undefined && nearest.threadId !== own ? nearest.threadId : yield* namedAround(heard, own)
+  return nearest?.threadId ?? (yield* namedAround(heard, own))
 }
-
-/** More sessions than one process has had. */
-const MOST = 100
 
 function* namedAround(heard: Omit<Heard, 'above'>, own: ThreadId): Transition<ThreadId | undefined> {
   const { codexAround, startedFrom, startedBy } = heard

@@ -3,6 +3,7 @@ import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
 import { leadsTo } from '../schedule/settle.ts'
 import { integer, json, row, text } from '../store/row.ts'
+import type { Row } from '../store/row.ts'
 import { literals, now, sql } from '../store/sql.ts'
 import type { Sql } from '../store/sql.ts'
 import { all, first, one, run, single } from '../store/transition.ts'
@@ -82,17 +83,21 @@ function withinBytes(messages: readonly Message[], bytes: number): readonly Mess
   })
 }
 
-const byArrival = (a: Message, b: Message) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1)
+/** With the order in which they came, which is nobody else's concern. */
+const arrivalRow: Row<{ readonly seq: number; readonly message: Message }> = {
+  decode: (cells) => ({ seq: integer(cells['seq'], 'seq'), message: messageRow.decode(cells) }),
+}
 
 /** They were seen: each takes effect in this one turn, `runId` if it is a run that we know. */
 export function* acknowledgeDelivery(deliveryId: string, runId: RunId | null = null): Transition<readonly Message[]> {
-  const consumed = yield* all(
-    messageRow,
+  const arrived = yield* all(
+    arrivalRow,
     sql`update messages set state = 'consumed', settled_at = ${now}, consumed_by_run = ${runId}
       where delivery_id = ${deliveryId} and state = 'leased' returning *`,
   )
-  // In the order in which they came: a database tells of what it changed in any.
-  for (const { id, threadId, kind } of consumed.toSorted(byArrival)) {
+  // A database tells of what it changed in any order.
+  const consumed = arrived.toSorted((a, b) => a.seq - b.seq).map(({ message }) => message)
+  for (const { id, threadId, kind } of consumed) {
     yield* record({
       type: 'message.consumed',
       threadId,

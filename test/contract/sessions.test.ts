@@ -18,6 +18,7 @@ import {
 } from '../../src/sessions/events.ts'
 import type { Heard, Stop } from '../../src/sessions/events.ts'
 import { sessionLost } from '../../src/sessions/lost.ts'
+import { parentOf } from '../../src/sessions/parent.ts'
 import { findSession } from '../../src/sessions/session.ts'
 import { familyEvents, threadFamily } from '../../src/sessions/tree.ts'
 import { claimWake, countWakes, sessionsToWake } from '../../src/sessions/wake.ts'
@@ -251,6 +252,29 @@ describe.each(engines)('a session on $name', (engine) => {
     const nested = heard('s2', { startedFrom: command.threadId, process: { pid: 8 } })
     await store.apply(sessionStarted, nested, 'startup')
     expect(await store.read(findThread, 'claude-s2' as ThreadId)).toMatchObject({ parentId: OWN })
+  })
+
+  test('of several sessions of one process above it, its parent is the one that Codex names, or the one last heard of', async () => {
+    const clock = new FakeClock()
+    const store = await open({ clock })
+    const start = (client: Heard['client'], sessionId: string, more: Partial<Heard> = {}) => {
+      clock.advance(1_000)
+      return store.apply(sessionStarted, heard(sessionId, { client, process: { pid: 10 }, ...more }), 'startup')
+    }
+    const above = async (thread: string) => (await store.read(findThread, thread as ThreadId))?.parentId
+    const [codex, outer] = [{ pid: 10 }, { pid: 7 }]
+    await start('codex', 'c1')
+    await start('codex', 'c2')
+    await start('gemini', 'g1', { process: { pid: 11 }, above: [codex, outer], codexAround: 'c1' })
+    await start('gemini', 'g2', { process: { pid: 12 }, above: [codex, outer] })
+    expect([await above('gemini-g1'), await above('gemini-g2')]).toEqual(['codex-c1', 'codex-c2'])
+    // Itself, the last one that was heard of there: then it is another that counts.
+    expect(await store.read(parentOf, heard('c2', { client: 'codex', above: [codex] }), 'codex-c2' as ThreadId)).toBe(
+      'codex-c1',
+    )
+    for (let more = 0; more < 101; more += 1) await start('codex', `more-${more}`, { process: outer })
+    await start('gemini', 'g4', { process: { pid: 14 }, above: [codex, outer], codexAround: 'c1' })
+    expect(await above('gemini-g4')).toBe('codex-c1')
   })
 
   test("its own thread in the environment makes it nobody's child", async () => {

@@ -38,6 +38,7 @@ test('approvals edit: what is wrong is refused by the tool itself; what is right
   const daemon = await place.daemon()
   const { runId } = await place.send('clerk')
   const [first] = await asked(place)
+  expect(await place.json<object>(['approvals', 'show', first!.id])).toMatchObject({ editable: true })
   const edit = (...args: readonly string[]) => place.run(['approvals', 'edit', first!.id, ...args])
   expect(await edit('--input', '{"entry": 7}')).toMatchObject({
     code: 2,

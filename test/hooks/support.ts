@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, readdirSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -7,6 +7,7 @@ import { onTestFinished } from 'vitest'
 
 import { temporaryFolder } from '../support/engines.ts'
 import type { Ended } from '../support/holdfast.ts'
+import { until } from '../support/until.ts'
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 export const HOOK = join(ROOT, 'bin', 'hook.cjs')
@@ -88,6 +89,16 @@ export const stopSays = (words: string, more: object = {}, said: Said = {}) =>
     },
     said,
   )
+
+export const spoolOf = (home: string) =>
+  existsSync(join(home, 'spool')) ? readdirSync(join(home, 'spool')).filter((name) => name.endsWith('.json')) : []
+
+/** A session that begins tells what is in the spool; on a busy machine not at the first time. */
+export const tellWhatIsKept = (home: string) =>
+  until('nothing is kept any more', async () => {
+    await callHook({ home, says: says('SessionStart', { source: 'startup' }, { session: 'parent' }) })
+    return spoolOf(home).length === 0 ? true : undefined
+  })
 
 /** A client that scripts/real-clients.sh has installed. */
 export function realClient(name: 'claude' | 'codex' | 'gemini'): string | undefined {

@@ -52,6 +52,18 @@ test('a new database is for its owner only, whatever the folder is', async () =>
   expect(statSync(join(env.HOLDFAST_HOME, 'holdfast.db')).mode & 0o777).toBe(0o600)
 })
 
+test('a --limit that is no number says how one is written', async () => {
+  const env = place()
+  for (const list of [
+    ['runs', 'list'],
+    ['workspace', 'list'],
+  ]) {
+    const wrong = await typed(['--json', ...list, '--limit', 'many'], env)
+    const error = { code: 'usage/limit', remedy: 'as in --limit 20' }
+    expect([wrong.code, JSON.parse(wrong.stdout)]).toMatchObject([2, { error }])
+  }
+})
+
 test('tokens from the command line: made, listed, revoked, and refused where they make no sense', async () => {
   const env = place()
   const made = await typed(['token', 'create', '--scope', 'read', 'approve', '--name', 'ann', '--expires', '30d'], env)

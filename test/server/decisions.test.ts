@@ -59,6 +59,14 @@ describe.each(engines)('decisions over HTTP on $name', (engine) => {
     expect(stage.effects).toEqual(['a'])
   })
 
+  test('a call whose tool is not known here is not offered to be changed, and cannot be', async () => {
+    const { api } = await waiting(['a'])
+    const [{ id, digest }] = ((await get(`${api}/approvals`)).body as { items: [{ id: string; digest: string }] }).items
+    expect((await get(`${api}/approvals/${id}`)).body).toMatchObject({ id, editable: false })
+    const changed = await post(`${api}/approvals/${id}/edit`, { input: { entry: 'b' }, digest })
+    expect(changed).toMatchObject({ status: 409, body: { error: { code: 'approvals/no-tool' } } })
+  })
+
   test('a doubt is listed, and settled by what somebody says', async () => {
     const { stage, store, api } = await staged()
     stage.doubts = 'park'

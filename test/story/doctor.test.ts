@@ -68,6 +68,29 @@ test('a store that cannot be opened, or a configuration that is wrong, does not 
   expect(damaged.findings.map(({ check }) => check)).toEqual(expect.arrayContaining(WITHOUT_THE_STORE))
 })
 
+test('an address that is none is a matter of the store, not of the configuration', async () => {
+  const wrong = await report(new Installation({ store: 'foo' }))
+  expect(found(wrong, 'store')).toMatchObject({
+    status: 'fail',
+    detail: expect.stringContaining('usage/store-url') as string,
+  })
+  expect(found(wrong, 'configuration')).toBeUndefined()
+  expect(wrong.findings.map(({ check }) => check)).toEqual(expect.arrayContaining(WITHOUT_THE_STORE))
+})
+
+test('where no temporary file can be made, that is a finding', async () => {
+  const ill = await report(new Installation(), { TMPDIR: '/nonexistent' })
+  expect(ill.findings.map(({ check }) => check)).toEqual(expect.arrayContaining(WITHOUT_THE_STORE))
+  // Elsewhere there is nothing to try, so nothing is missed.
+  if (process.platform !== 'linux') return
+  expect(ill.healthy).toBe(false)
+  expect(found(ill, 'checks')).toMatchObject({
+    status: 'fail',
+    detail: expect.stringContaining('/nonexistent') as string,
+    remedy: expect.stringContaining('TMPDIR') as string,
+  })
+})
+
 test('a Node that is too old says what to install, to people and to scripts', () => {
   const folder = temporaryFolder()
   // An installed package, which has no Node of its own.

@@ -61,11 +61,15 @@ test('what it says to type next can be typed, and a model that no configuration 
   const refused = await holdfast('init', folder, '--model', 'sonnet')
   expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('"sonnet" names no model')])
   expect(existsSync(folder)).toBe(false)
-  const unknown = await holdfast('init', folder, '--model', 'nobody/model-1')
-  expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('"nobody/model-1" names no model')])
-  expect(existsSync(folder)).toBe(false)
+  for (const model of ['nobody/model-1', 'scripted:', 'anthropic/ x']) {
+    const unknown = await holdfast('init', folder, '--model', model)
+    expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining(`"${model}" names no model`)])
+    expect(existsSync(folder)).toBe(false)
+  }
   const { stdout } = await holdfast('init', folder)
-  expect(stdout).toContain(`--config '${join(home, "Ann'\\''s project", 'holdfast.config.json')}' up`)
+  const ours = `--config '${join(home, "Ann'\\''s project", 'holdfast.config.json')}'`
+  expect(stdout).toContain(`${ours} up`)
+  expect(stdout).toContain(`${ours} doctor`)
 })
 
 test('whoever writes to an agent of a running daemon need not have its configuration', async () => {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { copyFileSync, readFileSync, readdirSync, truncateSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, readdirSync, renameSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 import { expect, test } from 'vitest'
@@ -14,6 +14,7 @@ import type { Store } from '../../src/store/store.ts'
 import { findThread, openThread } from '../../src/threads/thread.ts'
 import { temporaryFolder } from '../support/engines.ts'
 import { Installation } from '../support/holdfast.ts'
+import { SHAPED } from '../support/secrets.ts'
 
 interface Restored {
   readonly kept?: string
@@ -56,11 +57,27 @@ test('a backup names the key that belongs beside it, where there is one', async 
   const place = new Installation()
   const folder = dirname(place.home)
   const without = await place.run(['backup', join(folder, 'without.db')])
-  expect(without.stderr).toContain('no key was needed here so far')
+  expect(without.stderr).toContain('nothing in it is sealed: no key was needed here so far')
   const key = join(place.home, 'secrets.key')
   writeFileSync(key, randomBytes(32), { mode: 0o600 })
   const beside = await place.run(['backup', join(folder, 'beside.db')])
   expect([beside.code, beside.stderr]).toEqual([0, expect.stringContaining(`keep a copy of ${key} elsewhere`)])
+})
+
+test('a backup with sealed values never says that no key is needed, wherever the key is', async () => {
+  const place = new Installation()
+  const folder = dirname(place.home)
+  await place.run(['run', '--', 'echo', SHAPED['github']!.text])
+  const key = join(place.home, 'secrets.key')
+  expect((await place.run(['backup', join(folder, 'here.db')])).stderr).toContain(`keep a copy of ${key} elsewhere`)
+  // As for several machines; the shell of whoever makes the backup need not have the variable of the daemon.
+  const moved = join(folder, 'moved.key')
+  renameSync(key, moved)
+  const away = await place.run(['backup', join(folder, 'away.db')])
+  expect(away).toMatchObject({ code: 0, stderr: expect.stringContaining('under a key that is not here') as string })
+  expect(away.stderr).not.toContain('no key was needed')
+  const named = await place.run(['backup', join(folder, 'named.db')], { HOLDFAST_SECRET_KEY_FILE: moved })
+  expect(named.stderr).toContain(`keep a copy of ${moved} elsewhere`)
 })
 
 const leftovers = (place: Installation) => readdirSync(place.home).filter((name) => name.endsWith('.restored'))

@@ -2,6 +2,8 @@ import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
   mkdirSync,
+  readFileSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
   appendFileSync,
@@ -32,6 +34,10 @@ function landAnd(world: GitWorld, repo: OpenedRepository, to: Sha, at: GitPoint,
   }
   const git: Git = { ...world.git, point }
   return land(git, repo, { target: 'refs/heads/main', from: repo.commit, to, runId: 'run_1' })
+}
+
+const die = () => {
+  throw new Error('died')
 }
 
 function expectNothingLeft(world: GitWorld): void {
@@ -400,6 +406,37 @@ describe('while a landing puts files in place [X3]', () => {
     expect([late.world.tip(), late.world.tip('other')]).toEqual([late.commit, late.commit])
     expect(late.world.status()).toBe('')
     expectNothingLeft(late.world)
+  })
+
+  test('a begun landing that fails in a tree on another branch leaves its index free, and is redone [X1]', async () => {
+    const { world, repo, commit, before } = await scene(FILES)
+    world.user(['branch', 'other'])
+    await expect(landAnd(world, repo, commit, 'land/branch-moved', die)).rejects.toThrow('died')
+    world.user(['symbolic-ref', 'HEAD', 'refs/heads/other'])
+    const index = join(world.project, '.git/index')
+    const whole = readFileSync(index)
+    writeFileSync(index, 'broken')
+    await expect(world.land(repo, commit)).rejects.toMatchObject({ code: 'git/failed' })
+    expect(world.has('.git/index.lock')).toBe(false)
+    writeFileSync(index, whole)
+    expect(await world.land(repo, commit)).toEqual({ kind: 'landed', followed: false })
+    expect(world.tip()).toBe(commit)
+    expect(listing(world.project)).toEqual(before)
+    expect(world.status()).toBe('')
+    expectNothingLeft(world)
+  })
+
+  test('a begun landing whose branch is still checked out is not given up for a busy index [X1]', async () => {
+    const { world, repo, commit } = await scene(FILES)
+    await expect(landAnd(world, repo, commit, 'land/branch-moved', die)).rejects.toThrow('died')
+    const lock = join(world.project, '.git/index.lock')
+    rmSync(lock)
+    writeFileSync(lock, '')
+    await expect(world.land(repo, commit)).rejects.toMatchObject({ code: 'git/index-locked' })
+    rmSync(lock)
+    expect(await world.land(repo, commit)).toEqual(LANDED)
+    expect(world.status()).toBe('')
+    expectNothingLeft(world)
   })
 
   test('of two landings at once one waits for the other, and both land whole', async () => {

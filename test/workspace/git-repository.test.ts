@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
 
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 
 import { diff } from '../../src/git/diff.ts'
 import { initRepository } from '../../src/git/init.ts'
@@ -197,6 +197,29 @@ describe('refs, folders and what is left', () => {
       await expect(branchFrom(git, repo, name, commit)).rejects.toMatchObject({ code: 'git/bad-branch' })
     }
     expect(world.user(['rev-parse', 'kept/run-1'])).toBe(commit)
+  })
+
+  test('every folder that names a branch is synced before anybody is told of it', async () => {
+    const world = new GitWorld()
+    const repo = await world.start()
+    const open = vi.spyOn(process.getBuiltinModule('node:fs/promises'), 'open')
+    expect(await branchFrom(world.git, repo, 'new/deep/branch', repo.commit)).toBe('made')
+    const opened = open.mock.calls.map(([path]) => relative(repo.commonDir, String(path)))
+    open.mockRestore()
+    expect(opened).toEqual(['refs/heads/new/deep', 'refs/heads/new', 'refs/heads', 'refs'])
+  })
+
+  test('a branch of a repository that keeps its refs in tables has no folder to sync', async () => {
+    const world = new GitWorld()
+    const repo = await world.start()
+    // There `refs/heads` is a file; the git that we need at least knows no tables, so one that only says yes stands in for it.
+    rmSync(join(repo.commonDir, 'refs/heads'), { recursive: true })
+    world.write({ '.git/refs/heads': 'this repository uses the reftable format\n', '../yes/git': '#!/bin/sh\n' })
+    chmodSync(join(world.folder, 'yes/git'), 0o755)
+    const git = { ...world.git, env: { ...world.env, PATH: join(world.folder, 'yes') } }
+    for (const ref of ['refs/heads/feature/x', 'refs/heads/plain']) {
+      expect(await setRef(git, repo, ref, { to: repo.commit, old: null })).toBe('set')
+    }
   })
 
   test('only what is ours and of no known run is swept', async () => {

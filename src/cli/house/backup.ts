@@ -7,6 +7,7 @@ import type { Command } from 'commander'
 import { HoldfastError } from '../../base/errors.ts'
 import { errorCode, syncFolder } from '../../base/files.ts'
 import { secretsAt } from '../../secrets/folders.ts'
+import { hasSealed } from '../../secrets/in-file.ts'
 import { withRuntime } from '../around/context.ts'
 import type { Context } from '../around/context.ts'
 import { EXIT } from '../words/exit-code.ts'
@@ -42,13 +43,17 @@ async function backup({ runtime, output }: Context, file: string): Promise<numbe
   }
   const { size } = await stat(file)
   output.result({ file, bytes: size }, () => `${file} (${size} bytes)`)
-  output.note(`secrets in it are sealed; ${aboutTheKey(runtime.home)}`)
+  output.note(await aboutTheKey(runtime.home, file))
   return EXIT.done
 }
 
-/** There is none until there was something to seal. */
-function aboutTheKey(home: string): string {
+/** There is none until there was something to seal; or it is where the daemon looks for it, and not where this shell does. */
+async function aboutTheKey(home: string, file: string): Promise<string> {
   const key = secretsAt(home)?.key.place.path
-  if (key === undefined || !existsSync(key)) return 'no key was needed here so far, so there is none to keep'
-  return `the key is not in it, so keep a copy of ${key} elsewhere`
+  if (key !== undefined && existsSync(key))
+    return `secrets in it are sealed; the key is not in it, so keep a copy of ${key} elsewhere`
+  return (await hasSealed(file)) ? ELSEWHERE : 'nothing in it is sealed: no key was needed here so far'
 }
+
+const ELSEWHERE =
+  'secrets in it are sealed under a key that is not here; keep the file that HOLDFAST_SECRET_KEY_FILE names where the daemon runs'

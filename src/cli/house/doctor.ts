@@ -85,8 +85,8 @@ function failedToOpen(error: unknown, { home, store }: Environment): Finding {
   return { check, status: 'fail', detail, ...(remedy === undefined ? {} : { remedy }) }
 }
 
-/** What somebody wrote down is wrong. */
-const WRITTEN = /^(usage|model|tools|mcp)\//
+/** What somebody wrote down is wrong; not where the store is, which is looked at before any configuration. */
+const WRITTEN = /^(usage(?!\/store)|model|tools|mcp)\//
 
 /** The system's words for a way that leads through something that is no folder. */
 const NO_FOLDER: ReadonlySet<string> = new Set(['files/not-a-folder', 'ENOTDIR', 'EEXIST', 'ENOENT'])

@@ -55,7 +55,11 @@ async function init(given: string | undefined, flags: InitFlags): Promise<number
 
 /** One that no provider of ours has is refused as well: the first message to its agent would be too late to say so. */
 async function needsOfModel(model: string): Promise<Needs> {
-  const { needsOf } = await import('../../model/providers.ts')
+  const [{ needsOf }, { MODEL }] = await Promise.all([
+    import('../../model/providers.ts'),
+    import('../../config/agent.ts'),
+  ])
+  if (!MODEL.test(model)) throw notAModel(model)
   try {
     return needsOf(model)
   } catch {
@@ -122,7 +126,7 @@ function whatNext(folder: string, users: boolean, { client = [], home }: InitFla
     [`${ours} send --agent clerk "Buy milk."`, 'the agent wants to write, and waits for a yes'],
     [`${ours} approvals`, `say yes; then ${join(folder, 'notes.txt')} has it`],
     ...client.map((name) => [`${ours} send --agent ${name} --wait "Say hello."`, `${name}, as an agent`]),
-    [`${holdfast} doctor`, 'whether everything is as it should be'],
+    [`${ours} doctor`, 'whether everything is as it should be'],
   ]
   const others = client.map((name) => `"${name}"`).join(' and ')
   const besides = client.length === 0 ? '' : `; and ${others}, with "permissions" to read`

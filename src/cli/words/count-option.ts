@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 
+import { HoldfastError } from '../../base/errors.ts'
 import { LIMITS } from '../../base/limits.ts'
 
 /** How many of something: 1 or more, and no more than anybody may ask for. */
@@ -14,8 +15,8 @@ export function countOption(text: string): number {
 /** How many of something, without an end: pages are put together. */
 export function anyCountOption(text: string): number {
   const value = Number(text)
-  if (!Number.isSafeInteger(value) || value < 1) throw new InvalidArgumentError('a whole number of 1 or more is wanted')
-  return value
+  if (Number.isSafeInteger(value) && value >= 1) return value
+  throw new HoldfastError('usage/limit', '--limit wants a whole number of 1 or more', { remedy: 'as in --limit 20' })
 }
 
 /** Where in the record to go on: 0 is its beginning. What is no number would wait for events that never come. */

@@ -27,8 +27,13 @@ const LOW_DISK_BYTES = 512 * 1024 * 1024
 
 function examineDisk(home: string): Finding {
   const folder = nearestFolder(home)
-  const { bavail, bsize } = statfsSync(folder)
-  const free = bavail * bsize
+  let free: number
+  try {
+    const { bavail, bsize } = statfsSync(folder)
+    free = bavail * bsize
+  } catch (error) {
+    return troubled('disk', 'fail', error, `make ${folder} readable for this user, or choose another (HOLDFAST_HOME)`)
+  }
   const detail = `${Math.round(free / 1024 / 1024).toLocaleString('en')} MiB free under ${folder}`
   if (free >= LOW_DISK_BYTES) return { check: 'disk', status: 'ok', detail }
   return { check: 'disk', status: 'warn', detail, remedy: 'free some space, or move the home folder (HOLDFAST_HOME)' }
@@ -44,6 +49,8 @@ const CONTAIN =
 const CONTAIN_ELSEWHERE =
   'a command that throws its environment away could outlive its cancel: run what you do not trust on Linux or in a container'
 
+const LOOK = 'look at the folder for temporary files (TMPDIR), and at ulimit -u'
+
 async function examineContainment(): Promise<Finding> {
   try {
     const { kind, detail } = await detectContainment()
@@ -51,7 +58,7 @@ async function examineContainment(): Promise<Finding> {
     if (kind === 'cgroup' || kind === 'pid-namespace') return { ...found, status: 'ok' }
     return { ...found, status: 'warn', remedy: platform() === 'linux' ? CONTAIN : CONTAIN_ELSEWHERE }
   } catch (error) {
-    return troubled('containment', 'fail', error, 'look at the folder for temporary files (TMPDIR), and at ulimit -u')
+    return troubled('containment', 'fail', error, LOOK)
   }
 }
 
@@ -72,14 +79,16 @@ function troubled(check: string, status: Finding['status'], error: unknown, othe
 
 /** What a check may touch. */
 async function examineChecks(): Promise<Finding> {
-  const { kind, detail } = await detectSeal()
-  if (kind === 'sealed')
-    return { check: 'checks', status: 'ok', detail: `kept from writing outside of their checkout: ${detail}` }
-  return {
-    check: 'checks',
-    status: 'warn',
-    detail: `the checks of workspaces can write wherever you can: ${detail}`,
-    remedy:
-      'allow user namespaces (`sysctl kernel.unprivileged_userns_clone=1`, or an AppArmor rule for unshare) if that matters',
+  try {
+    const { kind, detail } = await detectSeal()
+    if (kind === 'sealed')
+      return { check: 'checks', status: 'ok', detail: `kept from writing outside of their checkout: ${detail}` }
+    const found = `the checks of workspaces can write wherever you can: ${detail}`
+    return { check: 'checks', status: 'warn', detail: found, remedy: SEAL }
+  } catch (error) {
+    return troubled('checks', 'fail', error, LOOK)
   }
 }
+
+const SEAL =
+  'allow user namespaces (`sysctl kernel.unprivileged_userns_clone=1`, or an AppArmor rule for unshare) if that matters'
