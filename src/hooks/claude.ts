@@ -4,11 +4,13 @@ import type { Fields, Happening, HookEvent } from './event.ts'
 
 const SOURCES = ['startup', 'resume', 'clear', 'compact', 'fork'] as const
 
-const FAILURES: Readonly<Record<string, FailureCode>> = {
-  authentication_failed: 'auth',
-  oauth_org_not_allowed: 'auth',
-  billing_error: 'budget',
-}
+const FAILURES: ReadonlyMap<string, FailureCode> = new Map(
+  Object.entries({
+    authentication_failed: 'auth',
+    oauth_org_not_allowed: 'auth',
+    billing_error: 'budget',
+  } as const),
+)
 
 /** A session that has been idle for a while says so: nobody has to be told, it is idle already. */
 const NOT_WAITING = ['idle_prompt', 'auth_success', 'elicitation_complete', 'elicitation_response']
@@ -39,7 +41,7 @@ const HAPPENINGS: Readonly<Record<string, (fields: Fields) => Happening>> = {
     const details = textOf(fields, 'error_details') ?? textOf(fields, 'last_assistant_message')
     return {
       kind: 'failed',
-      code: FAILURES[error] ?? 'model',
+      code: FAILURES.get(error) ?? 'model',
       error: details === undefined ? error : `${error}: ${details}`,
     }
   },

@@ -35,6 +35,9 @@ describe('Claude Code', () => {
   test('failures have their kinds', () => {
     expect(claude('StopFailure', { error: 'authentication_failed' })).toMatchObject({ kind: 'failed', code: 'auth' })
     expect(claude('StopFailure', { error: 'billing_error' })).toMatchObject({ code: 'budget' })
+    // What a client says is no name of ours, and none that every object has.
+    for (const error of ['__proto__', 'constructor', 'toString'])
+      expect(claude('StopFailure', { error })).toMatchObject({ code: 'model', error })
     expect(claude('StopFailure', { error: 'server_error', error_details: 'overloaded' })).toEqual({
       kind: 'failed',
       code: 'model',

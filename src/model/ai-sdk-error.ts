@@ -4,14 +4,16 @@ import { errorOfResponse, ModelError } from './model-error.ts'
 import type { ModelErrorCode } from './model-error.ts'
 
 /** Errors of the AI SDK that are neither an answer of the provider nor a broken connection. */
-const BY_NAME: Readonly<Record<string, ModelErrorCode>> = {
-  AI_LoadAPIKeyError: 'model/auth',
-  AI_LoadSettingError: 'model/auth',
-  AI_InvalidPromptError: 'model/bad-request',
-  AI_InvalidArgumentError: 'model/bad-request',
-  AI_UnsupportedFunctionalityError: 'model/bad-request',
-  AI_NoSuchModelError: 'model/bad-request',
-}
+const BY_NAME: ReadonlyMap<string, ModelErrorCode> = new Map(
+  Object.entries({
+    AI_LoadAPIKeyError: 'model/auth',
+    AI_LoadSettingError: 'model/auth',
+    AI_InvalidPromptError: 'model/bad-request',
+    AI_InvalidArgumentError: 'model/bad-request',
+    AI_UnsupportedFunctionalityError: 'model/bad-request',
+    AI_NoSuchModelError: 'model/bad-request',
+  } as const),
+)
 
 interface SdkError extends Error {
   readonly statusCode?: number
@@ -25,7 +27,7 @@ export function errorOfSdk(error: unknown, now: Instant, usage: ModelUsage): Mod
   // An error inside a stream comes after a 200.
   if (status !== undefined && status >= 400)
     return errorOfResponse({ status, headers, message }, now, { usage, cause: error })
-  return new ModelError(BY_NAME[name] ?? 'model/connection', message, { usage, cause: error })
+  return new ModelError(BY_NAME.get(name) ?? 'model/connection', message, { usage, cause: error })
 }
 
 const asError = (error: unknown): SdkError => (error instanceof Error ? error : new Error(textOf(error)))

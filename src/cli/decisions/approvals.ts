@@ -180,24 +180,26 @@ function overview(together: readonly ApprovalView[]): string {
   return [title, table(['APPROVAL', 'TOOL', 'INPUT'], lines)].join('\n')
 }
 
-const KEYS: Readonly<Record<string, Kind | 'always' | 'quit' | 'later'>> = {
-  a: 'approve',
-  approve: 'approve',
-  s: 'skip',
-  skip: 'skip',
-  d: 'deny',
-  deny: 'deny',
-  always: 'always',
-  n: 'later',
-  next: 'later',
-  q: 'quit',
-  quit: 'quit',
-}
+const KEYS: ReadonlyMap<string, Kind | 'always' | 'quit' | 'later'> = new Map(
+  Object.entries({
+    a: 'approve',
+    approve: 'approve',
+    s: 'skip',
+    skip: 'skip',
+    d: 'deny',
+    deny: 'deny',
+    always: 'always',
+    n: 'later',
+    next: 'later',
+    q: 'quit',
+    quit: 'quit',
+  } as const),
+)
 
 async function decideHere(operator: Operator, { id, digest }: ApprovalView, more: number): Promise<'quit' | 'next'> {
   for (;;) {
     const line = await askLine(`[a]pprove [s]kip [d]eny always [n]ext [q]uit${more === 0 ? '' : ` (${more} more)`}: `)
-    const meant = line === undefined ? 'quit' : KEYS[line]
+    const meant = line === undefined ? 'quit' : KEYS.get(line)
     if (meant === undefined) continue
     if (meant === 'quit') return 'quit'
     if (meant === 'later') return 'next'
