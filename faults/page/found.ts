@@ -101,7 +101,7 @@ export const FOUND: readonly Found[] = [
 /** What is known of cases that failed, by method and seed. */
 export const EXPLAINED: Readonly<Record<string, string>> = {
   'fuzzing 1753':
-    'the end of a session whose error was called `__proto__` met an object that every object has, and the database refused it: nothing was stored or lost but that event, and the hook said so; the word is in a test now',
+    'the end of a session whose error was called `__proto__` was looked up in an object, found there what every object has, and the database refused that: the event was answered with an error. The word is in a test now',
   'simulation 153':
     'the wall clock was set back by ten minutes, and the world was judged before what waits for a time of that clock could go on; nothing was lost, and worlds wait for it now',
   'zombies 1':
