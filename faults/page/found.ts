@@ -93,6 +93,11 @@ export const FOUND: readonly Found[] = [
   },
   {
     method: 'fuzzing',
+    what: 'The address of an MCP server with a name of some ten thousand letters ended in a raw `TypeError`.',
+    now: 'It is refused in words, as every other that is none.',
+  },
+  {
+    method: 'fuzzing',
     what: 'A hook that named an error by a word that every object has (`__proto__`) ended in an error of the database.',
     now: 'What comes from outside is looked up in maps.',
   },
@@ -100,6 +105,8 @@ export const FOUND: readonly Found[] = [
 
 /** What is known of cases that failed, by method and seed. */
 export const EXPLAINED: Readonly<Record<string, string>> = {
+  'fuzzing 7911':
+    'of the address of an MCP server with a very long name Node says that it can be read, and then does not: the configuration was refused by a `TypeError`, and is by a sentence now; a test has it',
   'fuzzing 1753':
     'the end of a session whose error was called `__proto__` was looked up in an object, found there what every object has, and the database refused that: the event was answered with an error. The word is in a test now',
   'simulation 153':

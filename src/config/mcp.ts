@@ -73,8 +73,9 @@ function readHttp(
 }
 
 const readUrl: Reader<string> = (value, path, complain) => {
-  const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined
-  if (url !== undefined && /^https?:$/.test(url.protocol)) return url.href
+  // Not `canParse`: of a name that is too long that says yes, and then it is none.
+  const url = typeof value === 'string' ? URL.parse(value) : null
+  if (url !== null && /^https?:$/.test(url.protocol)) return url.href
   return complain(path, 'is not an address', 'write it as "https://example.com/mcp"')
 }
 

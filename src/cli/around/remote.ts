@@ -16,8 +16,9 @@ export function remoteApi(url: string, environment: Environment, note: (text: st
 }
 
 function addressOf(url: string): URL {
-  const address = URL.canParse(url) ? new URL(url) : undefined
-  if (address !== undefined && /^https?:$/.test(address.protocol) && address.username === '') return address
+  // Not `canParse`: of a name that is too long that says yes, and then it is none.
+  const address = URL.parse(url)
+  if (address !== null && /^https?:$/.test(address.protocol) && address.username === '') return address
   throw new HoldfastError('usage/url', `HOLDFAST_URL is "${url}", which is no address of a daemon`, {
     remedy: 'as in http://127.0.0.1:4780; the token goes into HOLDFAST_TOKEN',
   })
