@@ -47,7 +47,7 @@ test.each([
   [{ files: {} }, 'c.json:3:3: "mcpServers.files" has neither "command" nor "url"'],
   [{ files: { command: 'x', url: 'https://e' } }, '"mcpServers.files.command" is for a server that is a command'],
   [{ files: { url: 'file:///etc' } }, '"mcpServers.files.url" is not an address; write it as'],
-  [{ files: { url: `https://${'k'.repeat(70_000)}.test/` } }, '"mcpServers.files.url" is not an address; write it as'],
+  [{ files: { url: `https://${'K'.repeat(70_000)}.test/` } }, '"mcpServers.files.url" is not an address; write it as'],
   [{ files: { command: 'x', arg: [] } }, '"mcpServers.files.arg" is not a setting; did you mean "args"?'],
   [{ files: { command: 'x', env: { A: 1 } } }, '"mcpServers.files.env.A" must be a text'],
   [{ files: { command: 'x', effects: { a: 'reads' } } }, '"mcpServers.files.effects.a" must be "read" or "write"'],
