@@ -105,6 +105,8 @@ export const FOUND: readonly Found[] = [
 
 /** What is known of cases that failed, by method and seed. */
 export const EXPLAINED: Readonly<Record<string, string>> = {
+  'fuzzing 11973':
+    'a schema whose type had fifty thousand characters was refused in a sentence that repeated all of them; it repeats the beginning now, and a test has it',
   'fuzzing 7911':
     'of the address of an MCP server with a very long name Node says that it can be read, and then does not: the configuration was refused by a `TypeError`, and is by a sentence now; a test has it',
   'fuzzing 1753':

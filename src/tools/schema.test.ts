@@ -73,6 +73,7 @@ test('gigantic and unspeakable arguments are refused in words', () => {
 
 test.each([
   [{ type: 'strnig' }, 'type: "strnig" is not a type of JSON'],
+  [{ type: 'x'.repeat(50_000) }, `type: "${'x'.repeat(99)}… is not a type of JSON`],
   [{ type: 'object', properties: { a: { pattern: '(' } } }, 'a.pattern: is not a regular expression'],
   [{ anyOf: [{ type: 'string' }, 3] }, 'anyOf[1]: must be a JSON Schema'],
   [7, 'the arguments: must be a JSON Schema'],

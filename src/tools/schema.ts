@@ -1,4 +1,5 @@
 import { canonicalJson } from '../base/canonical-json.ts'
+import { beginningOf } from '../base/text.ts'
 import type { JsonSchema } from '../loop/ports.ts'
 import { TOOL_LIMITS } from './limits.ts'
 
@@ -151,13 +152,19 @@ function checkAnyOf({ anyOf }: JsonSchema, value: unknown, path: string): string
   return [at(path, `fits none of the ${anyOf.length} allowed forms (${tried.map((each) => each[0]).join('; ')})`)]
 }
 
+/** As much of it as tells it from others. */
+function shown(value: unknown): string {
+  const text = JSON.stringify(value)
+  return text.length <= 100 ? text : `${beginningOf(text, 100)}…`
+}
+
 /** What is wrong with a schema itself, for whoever wrote it; patterns are compiled here so that no call meets a bad one. */
 export function schemaProblem(schema: unknown, path = ''): string | undefined {
   if (schema === true || schema === false) return undefined
   if (!isRecord(schema)) return at(path, 'must be a JSON Schema, that is an object')
   const types = [schema['type'] ?? []].flat()
   const unknown = types.find((type) => typeof type !== 'string' || !Object.hasOwn(IS, type))
-  if (unknown !== undefined) return at(below(path, 'type'), `${JSON.stringify(unknown)} is not a type of JSON`)
+  if (unknown !== undefined) return at(below(path, 'type'), `${shown(unknown)} is not a type of JSON`)
   if ('pattern' in schema && !compiles(schema['pattern']))
     return at(below(path, 'pattern'), 'is not a regular expression')
   return partsOf(schema)
