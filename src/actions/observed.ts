@@ -1,6 +1,6 @@
 import type { ActionId, RunId, ThreadId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
-import { holdRun } from '../runs/park.ts'
+import { holdRun, resumeDecided } from '../runs/park.ts'
 import { now, sql } from '../store/sql.ts'
 import { all, first, one, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
@@ -205,6 +205,8 @@ export function* callEnded(runId: RunId, end: ObservedEnd): Transition<void> {
     if (action.state === 'started') yield* settle(action, 'done', 'its client says so')
     else yield* withdrawHeld(action.id, 'it was answered in the client')
   }
+  // A turn that had ended meanwhile waits for nobody's decision any more.
+  if (open.length > 0) yield* resumeDecided(runId)
 }
 
 function* settle(action: Action, state: 'done' | 'in_doubt', by: string): Transition<void> {

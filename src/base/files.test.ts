@@ -130,6 +130,13 @@ test('a file where a folder should be is called that', async () => {
   })
 })
 
+test.each(['n'.repeat(70_000), 'a\0b'])('what cannot be the name of a file is called that', async (name) => {
+  await expect(ensureFolder(join(folder, name))).rejects.toMatchObject({
+    code: 'files/no-name',
+    message: expect.stringMatching(/^cannot write .{1,4200}: no file can be called that$/su) as string,
+  })
+})
+
 const disk = mountTmpfs('size=64k')
 
 describe.skipIf(disk === undefined)('on disks that refuse', () => {

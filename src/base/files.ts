@@ -206,7 +206,15 @@ const FAILED: Trouble = {
   remedy: 'check the disk and the system log, then try again',
 }
 
+const NO_NAME = {
+  code: 'files/no-name',
+  says: 'no file can be called that',
+  remedy: 'choose a shorter name, and one without a NUL',
+}
+
 const TROUBLES: Readonly<Record<string, Trouble>> = {
+  ENAMETOOLONG: NO_NAME,
+  ERR_INVALID_ARG_VALUE: NO_NAME,
   EIO: FAILED,
   ENOSPC: FULL,
   EDQUOT: FULL,
@@ -234,10 +242,14 @@ export async function named<T>(path: string, work: () => Promise<T>): Promise<T>
   }
 }
 
+/** As long as a name of a file can be; longer ones are none. */
+const MOST_SHOWN = 4_096
+const shortened = (path: string) => (path.length <= MOST_SHOWN ? path : `${path.slice(0, 100).toWellFormed()}…`)
+
 /** The same for an error that is there already; anything that is not such a trouble passes unchanged. */
 export function explainTrouble(error: unknown, path: string, deed: 'read' | 'write' = 'write'): unknown {
   const trouble = TROUBLES[errorCode(error) ?? '']
   if (trouble === undefined) return error
   const details: ErrorDetails = { remedy: trouble.remedy, cause: error }
-  return new HoldfastError(trouble.code, `cannot ${deed} ${path}: ${trouble.says}`, details)
+  return new HoldfastError(trouble.code, `cannot ${deed} ${shortened(path)}: ${trouble.says}`, details)
 }

@@ -148,6 +148,7 @@ test.each([
   [aTool({ timeout: '10 sec' }), '"tools.t.timeout" is not a duration'],
   [aTool({ idempotent: 'yes' }), '"tools.t.idempotent" must be true or false'],
   [aTool({ input: { type: 'array' } }), '"tools.t.input" must describe an object'],
+  [aTool({ effect: { toString: 'x', valueOf: 'y' } }), 'must be "read" or "write"'],
   [aTool({ input: { type: 'object', properties: { a: { type: 'text' } } } }), 'a.type: "text" is not a type of JSON'],
   [aTool({ description: undefined }), '"tools.t.description" must be a text'],
   [rule({ tool: 'shell' }), '"policy[0].decision" must be "allow" or "deny" or "ask"'],

@@ -66,7 +66,7 @@ export const readOneOf =
   (value, path, complain) => {
     const found = choices.find((choice) => choice === value)
     if (found !== undefined) return found
-    const meant = suggest(String(value), choices)
+    const meant = suggest(typeof value === 'string' ? value : '', choices)
     return complain(path, `must be ${choices.map((each) => `"${each}"`).join(' or ')}`, meant)
   }
 

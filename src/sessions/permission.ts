@@ -1,6 +1,7 @@
 import { askLeave, callEnded, openCallOf, withdrawHeld } from '../actions/observed.ts'
 import type { Leave, ObservedCall, ObservedEnd, Permission } from '../actions/observed.ts'
 import type { ActionId } from '../base/ids.ts'
+import { resumeDecided } from '../runs/park.ts'
 import { findThread } from '../threads/thread.ts'
 import type { Transition } from '../store/transition.ts'
 import { acknowledge, beginTurn, isPast, sessionFor, touch } from './events.ts'
@@ -41,5 +42,7 @@ export function* isAwaited(heard: Heard, end: ObservedEnd): Transition<boolean> 
 
 /** The client has waited for an answer as long as it does; from now on somebody answers there. */
 export function* leaveWithdrawn(id: ActionId): Transition<boolean> {
-  return (yield* withdrawHeld(id, 'the client waits no longer; it asks itself')) !== undefined
+  const withdrawn = yield* withdrawHeld(id, 'the client waits no longer; it asks itself')
+  if (withdrawn !== undefined) yield* resumeDecided(withdrawn.runId)
+  return withdrawn !== undefined
 }

@@ -116,6 +116,13 @@ export const PERMISSION_SCENARIOS: readonly Scenario[] = [
   scenario({ toolEnded }, 'of a call that was answered in the client', async (world) => {
     return [heard, { digest: await asking(world, 'held'), callId: 'c1' }]
   }),
+  // Its turn was over, and it waited for a person; another hook of the same client asks about the call once more, and then it is done.
+  scenario({ toolEnded }, 'of a call that was answered in the client after the turn had ended', async (world) => {
+    const digest = await asking(world, 'deferred')
+    await world.store.apply(sessionEnded, heard, 'other')
+    await world.store.apply(leaveAsked, heard, 'p1', call('e2', 'c1'), leave('held'))
+    return [heard, { digest, callId: 'c1' }]
+  }),
   scenario({ askPerson }, 'for the first time', async (world) => [await placeOf(world), question, leave('held')]),
   ...(['approve', 'deny'] as const).map((kind) =>
     scenario({ askPerson }, `once more, after a person said ${kind}`, async (world) => {
