@@ -2,9 +2,23 @@
 import { table } from '../../scripts/docs/markdown.ts'
 import { shown } from '../../scripts/docs/numbers.ts'
 
-interface Spread {
+export interface Spread {
   readonly p50: number
   readonly p99: number
+}
+
+/** So many worker processes. */
+export interface ScaleRow {
+  readonly workers: number
+  readonly stepsPerSecond: number
+  readonly claimMs: Spread
+  readonly lateMs: Spread
+  readonly workerCpuMsPerStep: number
+  readonly serverCpuMsPerStep: number
+  readonly commitsPerStep: number
+  readonly walKibPerStep: number
+  readonly diskKibPerStep: number
+  readonly server: { readonly waits: Readonly<Record<string, number>>; readonly connections: number }
 }
 
 export interface Scale {
@@ -13,18 +27,7 @@ export interface Scale {
   readonly machine: { readonly cores: number; readonly cpu: string | undefined; readonly load: readonly number[] }
   readonly runs: number
   readonly steps: number
-  readonly results: readonly {
-    readonly workers: number
-    readonly stepsPerSecond: number
-    readonly claimMs: Spread
-    readonly lateMs: Spread
-    readonly workerCpuMsPerStep: number
-    readonly serverCpuMsPerStep: number
-    readonly commitsPerStep: number
-    readonly walKibPerStep: number
-    readonly diskKibPerStep: number
-    readonly server: { readonly waits: Readonly<Record<string, number>>; readonly connections: number }
-  }[]
+  readonly results: readonly ScaleRow[]
 }
 
 /** What the server calls its waits, in words. */

@@ -15,6 +15,7 @@ import { createRuntime, defineFunction } from '../../src/index.ts'
 import { PostgresServer } from '../../test/support/postgres-server.ts'
 import { POSTGRES_SETTINGS } from '../alone.ts'
 import { scaleTable } from '../page/scale.ts'
+import type { ScaleRow, Spread } from '../page/scale.ts'
 import { ServerWatch } from './server.ts'
 import type { ServerReport } from './server.ts'
 
@@ -35,24 +36,11 @@ interface Used {
   readonly rssMiB: number
 }
 
-interface Result {
-  readonly workers: number
-  readonly stepsPerSecond: number
-  readonly claimMs: Spread
-  readonly lateMs: Spread
-  readonly workerCpuMsPerStep: number
-  readonly serverCpuMsPerStep: number
-  readonly commitsPerStep: number
-  readonly walKibPerStep: number
-  readonly diskKibPerStep: number
+/** What the page shows, and what is worth keeping besides. */
+interface Result extends ScaleRow {
   readonly coresUsed: number
   readonly workerRssMiB: number
   readonly server: ServerReport
-}
-
-interface Spread {
-  readonly p50: number
-  readonly p99: number
 }
 
 const spread = (of: readonly number[]): Spread => {

@@ -10,14 +10,14 @@ import type { ClaimedCall } from '../../runs/call.ts'
 export class Opening {
   /** The call as it is stored; undefined: it is not, or is not to be carried out here. */
   readonly stored: Promise<ClaimedCall | undefined>
-  readonly #tell: (call: ClaimedCall | undefined) => void
+  readonly tell: (call: ClaimedCall | undefined) => void
   readonly #steps: string[] = []
   #isSent = false
 
   constructor() {
     const { promise, resolve } = Promise.withResolvers<ClaimedCall | undefined>()
     this.stored = promise
-    this.#tell = resolve
+    this.tell = resolve
   }
 
   /** False: too late, it is on its way. */
@@ -30,9 +30,5 @@ export class Opening {
   send(): readonly string[] {
     this.#isSent = true
     return this.#steps
-  }
-
-  tell(call: ClaimedCall | undefined): void {
-    this.#tell(call)
   }
 }
