@@ -84,9 +84,23 @@ function peerTable({ median }: Peers): string {
           ? 'failed'
           : show(result)
   return table(
-    ['', ...COLUMNS.map(([head]) => head)],
-    Object.entries(median).map(([id, results]) => [id, ...COLUMNS.map(([, key, show]) => cell(results[key], show))]),
+    ['', ...COLUMNS.map(([head]) => head), 'runs'],
+    Object.entries(median).map(([id, results]) => [
+      id,
+      ...COLUMNS.map(([, key, show]) => cell(results[key], show)),
+      runsOf(results),
+    ]),
   )
+}
+
+/** How often each workload was run: `3, W4 1`. */
+function runsOf(results: Readonly<Record<string, Result>>): string {
+  const runs = Object.entries(results).flatMap(([workload, { okRuns }]) =>
+    typeof okRuns === 'number' ? [[workload.slice(0, 2).toUpperCase(), okRuns] as const] : [],
+  )
+  const most = Math.max(...runs.map(([, times]) => times))
+  const fewer = runs.filter(([, times]) => times < most).map(([workload, times]) => `${workload} ${times}`)
+  return [most, ...new Set(fewer)].join(', ')
 }
 
 function ownTable({ what, rows, error }: Own['benches'][number]): string {
@@ -145,7 +159,7 @@ const HEAD = `# Speed and scale
 This page is written by \`npm run bench:page\` from what was measured; the figures in the remarks on what is missed are of profiles and trials. Durability is on everywhere: a step counts when it is on disk. The
 path of a step is the one that every program has: the claim is checked by its fence, the intent and the outcome are recorded, an event is written.`
 
-const PEERS = `One run of one benchmark on one machine, each peer in its own best settings and in fresh processes. One after the other, on a machine that others share: what Node takes to start, beside W6, says how quick it was just then. \`raw-*\` is the limit: the same store, batches
+const PEERS = `One benchmark on one machine, each peer in its own best settings and in fresh processes, one after the other, on a machine that others share: what Node takes to start, beside W6, says how quick it was just then. Where a workload was run several times, its figures are medians; how often is in the last column. \`raw-*\` is the limit: the same store, batches
 written by hand, no engine (\`-1\`: a commit for each row). How to run it: \`node bench/peers/run.ts CHECKOUT\`, where CHECKOUT is the folder of the peers' benchmark.
 
 In W5 each step of Holdfast is a write with a probe: a worker that comes after a crash asks the world (here the file in which the bodies are counted) whether a

@@ -111,7 +111,10 @@ function failures(totals: Totals): string {
     if (total === undefined || total.failures === 0) return []
     const failing = total.campaigns.filter((campaign) => campaign.failures > 0)
     const words = failing.map((campaign) => `${number(campaign.failures)} ${inWords(campaign)}`)
-    const known = failing.flatMap(({ failed }) => failed).flatMap((seed) => explained(name, seed))
+    const known = explained(
+      name,
+      failing.flatMap(({ failed }) => failed),
+    )
     return [
       `- **${name}**: ${number(total.failures)} failing case${total.failures === 1 ? '' : 's'}: ${words.join('; ')}. ${since(total)}${known.join('')}`,
     ]
@@ -121,9 +124,12 @@ function failures(totals: Totals): string {
     : `Failures, with their seeds:\n\n${lines.join('\n')}`
 }
 
-const explained = (name: string, seed: number): string[] => {
-  const words = EXPLAINED[`${name} ${seed}`]
-  return words === undefined ? [] : [` Seed ${seed}: ${words}.`]
+/** Seeds that came to the same have one sentence. */
+function explained(name: string, seeds: readonly number[]): string[] {
+  const known = Map.groupBy(seeds, (seed) => EXPLAINED[`${name} ${seed}`])
+  return [...known].flatMap(([words, same]) =>
+    words === undefined ? [] : [` Seed${same.length === 1 ? '' : 's'} ${same.join(', ')}: ${words}.`],
+  )
 }
 
 const inWords = ({ at, commit, first, last, failed }: CampaignTotal) =>
