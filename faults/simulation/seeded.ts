@@ -35,10 +35,15 @@ export class Dice {
   }
 }
 
+const BYTES = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+
 /** Ids as the product makes them, ordered by time, from a seed. */
 export function seededRandomness(dice: Dice, now: () => Instant): Randomness {
-  const hex = (bytes: number) =>
-    Array.from({ length: bytes }, () => dice.below(256).toString(16).padStart(2, '0')).join('')
+  const hex = (bytes: number) => {
+    let text = ''
+    for (let at = 0; at < bytes; at++) text += BYTES[dice.below(256)]
+    return text
+  }
   return {
     id: () => `${now().toString(16).padStart(12, '0')}${hex(10)}`,
     hex,

@@ -1,15 +1,24 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { DatabaseSync } from 'node:sqlite'
+import type { StatementSync } from 'node:sqlite'
 
 import type { StatementMoment } from './faults.ts'
+import type { Kept, SharedFile } from './shared-file.ts'
 
 /** What a database does, to whoever watches it; may throw instead of letting it. `undo` ends the transaction, as SQLite itself sometimes does. */
 export type Watch = (moment: StatementMoment, undo: () => void) => void
 
-const watches = new Map<string, Watch>()
+interface Known {
+  readonly file: SharedFile
+  /** Without one nobody is told. */
+  readonly watch?: Watch | undefined
+}
+
+const known = new Map<string, Known>()
 
 /** By the very words in which the path is written: each process has its own. */
-export const watchDatabase = (path: string, watch: Watch): void => void watches.set(path, watch)
-export const forgetDatabases = (): void => watches.clear()
+export const knowDatabase = (path: string, file: SharedFile, watch?: Watch): void =>
+  void known.set(path, { file, watch })
+export const forgetDatabases = (): void => known.clear()
 
 type Run = 'run' | 'all' | 'get'
 
@@ -49,48 +58,83 @@ const UNWATCHED = /^(rollback|savepoint|release|begin$)/
  */
 export function watchSqlite(): void {
   const builtin = process.getBuiltinModule('node:sqlite')
-  const watched = { ...builtin, DatabaseSync: watchedDatabase(builtin.DatabaseSync) }
+  const watched = { ...builtin, DatabaseSync: WatchedDatabase }
   const getBuiltinModule = process.getBuiltinModule.bind(process) as (name: string) => unknown
   const get = (name: string) => (name === 'node:sqlite' ? watched : getBuiltinModule(name))
   process.getBuiltinModule = get as typeof process.getBuiltinModule
 }
 
-function watchedDatabase(Database: typeof DatabaseSync): typeof DatabaseSync {
-  return class extends Database {
-    readonly #watch: Watch | undefined
-    #isWriting = false
+/** What the store asks of a database; of one that nobody knows it is the real one. */
+class WatchedDatabase {
+  readonly #known!: Known
+  #kept: Kept | undefined
+  #isWriting = false
 
-    constructor(path: string, options?: ConstructorParameters<typeof DatabaseSync>[1]) {
-      const watch = watches.get(path)
-      watch?.('open', () => {})
-      super(path, options)
-      this.#watch = watch
-    }
+  constructor(path: string, options?: ConstructorParameters<typeof DatabaseSync>[1]) {
+    const mine = known.get(path)
+    if (mine === undefined) return new DatabaseSync(path, options) as unknown as WatchedDatabase
+    mine.watch?.('open', () => {})
+    this.#known = mine
+    this.#kept = mine.file.take(options)
+  }
 
-    override prepare(text: string): StatementSync {
-      const statement = super.prepare(text)
-      const watch = this.#watch
-      if (watch === undefined || UNWATCHED.test(text)) return statement
-      const around = (work: () => unknown) => this.#around(watch, text, work)
-      return new WatchedStatement(statement, around) as unknown as StatementSync
-    }
+  get isOpen(): boolean {
+    return this.#kept !== undefined
+  }
 
-    #around(watch: Watch, text: string, work: () => unknown): unknown {
-      const undo = () => {
-        if (this.isTransaction) this.exec('rollback')
-      }
-      const at = this.#kindOf(text)
-      watch(`before ${at}`, undo)
-      const answer = work()
-      this.#isWriting = at === 'begin' || (this.#isWriting && at !== 'commit')
-      watch(`after ${at}`, undo)
-      return answer
-    }
+  get isTransaction(): boolean {
+    return this.#open().database.isTransaction
+  }
 
-    #kindOf(text: string): 'begin' | 'statement' | 'commit' | 'read' {
-      if (text === 'begin immediate') return 'begin'
-      if (text === 'commit') return 'commit'
-      return this.#isWriting && this.isTransaction ? 'statement' : 'read'
+  exec(text: string): void {
+    this.#open().database.exec(text)
+  }
+
+  close(): void {
+    this.#known.file.giveBack(this.#open())
+    this.#kept = undefined
+  }
+
+  prepare(text: string): StatementSync {
+    const statement = this.#prepare(text)
+    const { watch } = this.#known
+    const isWatched = watch !== undefined && !UNWATCHED.test(text)
+    const around = isWatched ? (work: () => unknown) => this.#around(watch, text, work) : this.#whileOpen
+    return new WatchedStatement(statement, around) as unknown as StatementSync
+  }
+
+  #prepare(text: string): StatementSync {
+    const { database, statements } = this.#open()
+    const prepared = statements.get(text) ?? database.prepare(text)
+    statements.set(text, prepared)
+    return prepared
+  }
+
+  readonly #whileOpen = (work: () => unknown): unknown => {
+    this.#open()
+    return work()
+  }
+
+  #open(): Kept {
+    if (this.#kept === undefined) throw new Error('database is not open')
+    return this.#kept
+  }
+
+  #around(watch: Watch, text: string, work: () => unknown): unknown {
+    const undo = () => {
+      if (this.isTransaction) this.exec('rollback')
     }
+    const at = this.#kindOf(text)
+    watch(`before ${at}`, undo)
+    const answer = this.#whileOpen(work)
+    this.#isWriting = at === 'begin' || (this.#isWriting && at !== 'commit')
+    watch(`after ${at}`, undo)
+    return answer
+  }
+
+  #kindOf(text: string): 'begin' | 'statement' | 'commit' | 'read' {
+    if (text === 'begin immediate') return 'begin'
+    if (text === 'commit') return 'commit'
+    return this.#isWriting && this.isTransaction ? 'statement' : 'read'
   }
 }

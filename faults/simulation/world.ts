@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, linkSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
@@ -20,9 +20,10 @@ import type { Fault, FaultKind, Moment, Plan, Planned, StatementMoment } from '.
 import { Ledger } from './ledger.ts'
 import { forgetProcesses } from './process-table.ts'
 import { Dice, seededRandomness } from './seeded.ts'
+import { SharedFile } from './shared-file.ts'
 import { SimProcess } from './sim-process.ts'
 import type { Surroundings } from './sim-process.ts'
-import { forgetDatabases, watchDatabase } from './sqlite.ts'
+import { forgetDatabases, knowDatabase } from './sqlite.ts'
 import { comeToRest } from './turns.ts'
 import { Witness, addNotes } from './witness.ts'
 
@@ -75,6 +76,7 @@ export class World {
   readonly #options: WorldOptions
   readonly #path: string
   readonly #folder: string
+  readonly #file: SharedFile
   readonly #processes: SimProcess[] = []
   readonly #names = new Map<string, number>()
   readonly #slots = new Map<SimProcess, number>()
@@ -89,7 +91,11 @@ export class World {
     this.random = seededRandomness(this.dice.fork(), () => this.time.now())
     this.#folder = mkdtempSync(join(dirname(options.template), 'world-'))
     this.#path = join(this.#folder, 'holdfast.db')
-    copyFileSync(options.template, this.#path)
+    this.#file = sharedFile(options.template)
+    this.#file.restore()
+    // Whoever looks for the file finds it; whoever opens it is given a connection to the one that all worlds have.
+    linkSync(this.#file.path, this.#path)
+    knowDatabase(this.#path, this.#file)
     mkdirSync(join(this.#folder, UNWATCHABLE))
     const { time } = this
     this.#around = {
@@ -132,7 +138,7 @@ export class World {
     const own = join(this.#folder, String(process.identity.pid))
     mkdirSync(own)
     const path = `${own}/../holdfast.db`
-    watchDatabase(path, (moment, undo) => this.#onStatement(process, moment, undo))
+    knowDatabase(path, this.#file, (moment, undo) => this.#onStatement(process, moment, undo))
     return process.open(path)
   }
 
@@ -243,6 +249,14 @@ export async function makeTemplate(): Promise<string> {
   await (await openSqliteStore({ path })).close()
   addNotes(path)
   return path
+}
+
+const files = new Map<string, SharedFile>()
+
+function sharedFile(template: string): SharedFile {
+  const file = files.get(template) ?? new SharedFile(template)
+  files.set(template, file)
+  return file
 }
 
 const memoryDisk = () => (existsSync('/dev/shm') ? '/dev/shm' : tmpdir())
