@@ -46,9 +46,11 @@ export function* look({ runId, threadId }: Shown, seq: number) {
 
 type Look = typeof look extends (...args: never[]) => Transition<infer Public> ? Public : never
 
+const NUMBERS: ReadonlySet<string> = new Set(['seq', 'lastSeq', 'entry'])
+
 /** Without the numbers that a database gives by itself. */
 export const withoutNumbers = (seen: unknown): string =>
-  JSON.stringify(seen, (key, value: unknown) => (/^(seq|lastSeq|entry)$/.test(key) ? undefined : value))
+  JSON.stringify(seen, (key, value: unknown) => (NUMBERS.has(key) ? undefined : value))
 
 const byId = <T extends { readonly id: string }>(items: readonly T[]) =>
   items.toSorted((a, b) => (a.id < b.id ? -1 : 1))

@@ -17,7 +17,7 @@ export const modelBased: Method = {
   cases: 'sequences',
   async run(campaign) {
     const server = await aServer()
-    process.env[SERVER] = server.url()
+    process.env[SERVER] = server.localUrl()
     try {
       await inProcesses(campaign, new URL('worker.ts', import.meta.url).pathname)
     } finally {
@@ -45,7 +45,7 @@ const inWords = ({ kind, who, how, passMs }: Command) => `after ${passMs} ms: ${
 async function withSides<T>(work: (sides: Sides) => Promise<T>): Promise<T> {
   const server = await aServer()
   try {
-    const sides = await Sides.open(server.url(), 'model')
+    const sides = await Sides.open(server.localUrl(), 'model')
     try {
       return await work(sides)
     } finally {

@@ -41,11 +41,13 @@ export class Sides {
     const address = new URL(server)
     address.searchParams.set('schema', schema)
     const postgres = await openPostgresStore({ url: address.href })
-    const keeper = new pg.Client(server.replace(/\?.*/, ''))
+    const keeper = new pg.Client(server)
     await keeper.connect()
     // A sequence, not a row: it leaves nothing behind when it is set.
     await keeper.query(`create sequence ${schema}.clock;
       create or replace function ${schema}.now_ms() returns bigint language sql volatile as 'select last_value from ${schema}.clock'`)
+    const deletes = EMPTIED.map((table) => `delete from ${schema}.${table};`).join(' ')
+    await keeper.query(`create function ${schema}.empty_all() returns void language plpgsql as 'begin ${deletes} end'`)
     return new Sides(sqlite, postgres, keeper, schema, clock)
   }
 
@@ -59,12 +61,13 @@ export class Sides {
       await this.#keeper.query(`vacuum ${[...tables, `${this.#schema}.writers`].join(', ')}`)
   }
 
-  /** In one message: a round trip for each table would take as long as the sequence. */
-  readonly #emptying = () => EMPTIED.map((table) => `delete from ${this.#schema}.${table}`).join(';')
+  /** A function: a round trip for each table would take as long as the sequence, and so would planning all of them. */
+  readonly #emptying = () => ({ name: 'empty', text: `select ${this.#schema}.empty_all()` })
 
   async pass(ms: number): Promise<void> {
     this.clock.advance(ms)
-    await this.#keeper.query(`select setval('${this.#schema}.clock', ${this.clock.now()})`)
+    const text = `select setval('${this.#schema}.clock', $1)`
+    await this.#keeper.query({ name: 'pass', text, values: [this.clock.now()] })
   }
 
   async close(): Promise<void> {
