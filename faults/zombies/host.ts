@@ -2,6 +2,7 @@
  * A worker process that serves one store after the other, as it is told line by line on standard input. It says on standard
  * output what it does; at its boundary it stops itself, between two transactions, until somebody lets it go on.
  */
+import { flushCompileCache } from 'node:module'
 import { writeSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 
@@ -16,6 +17,9 @@ import { tendRegularly } from '../../src/workers/tend.ts'
 import { POLICY, agentsOf } from './agents.ts'
 import { Gate, gated } from './gate.ts'
 import type { Boundary } from './gate.ts'
+
+// Now: it is likely to be killed.
+flushCompileCache()
 
 /** A clock on the wall that is wrong: by so much, and more so with every second by a share of it. */
 export interface WrongClock {
