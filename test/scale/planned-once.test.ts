@@ -18,7 +18,7 @@ const allow = () => {
 
 /** Which statements were planned while they ran, though they had run before. */
 function watchPlans(): { readonly uses: () => number; readonly again: ReadonlySet<string> } {
-  const { prepare } = DatabaseSync.prototype
+  const prepare = Reflect.get(DatabaseSync.prototype, 'prepare')
   const watched = new WeakSet<DatabaseSync>()
   vi.spyOn(DatabaseSync.prototype, 'prepare').mockImplementation(function (this: DatabaseSync, text: string) {
     // Once: who sets one has all plans thrown away.
