@@ -4,9 +4,16 @@ import type { Happened } from './trace.ts'
 
 /*
  * What is on a disk for certain, and what was asked for since and may or may not have arrived. A file's bytes are certain after
- * its sync, a name after the sync of its folder; a sync of a file does nothing for its name. Of what is not certain a power loss
- * keeps anything.
+ * its sync, a name after the sync of its folder; a sync of a file does nothing for its name. Bytes that were written out are certain
+ * after the next sync of anything beside them: below the same folder of the root, as if each of those were a file system of its own. Of
+ * what is not certain a power loss keeps anything.
  */
+
+/** What was on the disk for certain before anything was recorded. */
+export interface Before {
+  readonly folders: readonly string[]
+  readonly files?: ReadonlyMap<string, { readonly content: Buffer; readonly executable: boolean }>
+}
 
 /** One change of a file's bytes that is not certain yet. */
 interface Change {
@@ -24,9 +31,22 @@ class File {
   certain: Buffer = Buffer.alloc(0)
   version = 0
   pending: Change[] = []
+  executable: boolean
+  /** Of its changes up to this one none is only in memory. */
+  writtenOut = 0
 
-  constructor(id: number) {
+  constructor(id: number, executable = false) {
     this.id = id
+    this.executable = executable
+  }
+}
+
+/** A link with a path in it. */
+class Pointer {
+  readonly target: string
+
+  constructor(target: string) {
+    this.target = target
   }
 }
 
@@ -34,7 +54,7 @@ class Folder {
   readonly entries = new Map<string, Node>()
 }
 
-type Node = File | Folder
+type Node = File | Folder | Pointer
 
 /** One change of names that is not certain yet. */
 interface Renaming {
@@ -54,6 +74,10 @@ export interface State {
   readonly key: string
   readonly folders: readonly string[]
   readonly files: ReadonlyMap<string, () => Buffer>
+  /** Of those: the path that is another name of the same file. */
+  readonly second: ReadonlyMap<string, string>
+  readonly executables: ReadonlySet<string>
+  readonly pointers: ReadonlyMap<string, string>
 }
 
 export class Disk {
@@ -64,19 +88,31 @@ export class Disk {
   #renamings: Renaming[] = []
   readonly #syncs = new Map<
     number,
-    { readonly changes: ReadonlySet<number>; readonly renamings: ReadonlySet<number> }
+    {
+      readonly changes: ReadonlySet<number>
+      readonly renamings: ReadonlySet<number>
+      readonly beside: readonly { readonly file: File; readonly until: number }[]
+    }
   >()
+  readonly #writtenOut = new Map<File, string>()
   #ids = 0
 
-  /** The root was there before, and these folders in it. */
-  constructor(root: string, folders: readonly string[]) {
+  /** The root was there before. */
+  constructor(root: string, { folders, files = new Map() }: Before) {
     this.#root = root
     this.#now.set(root, this.#certain)
-    for (const name of folders) {
-      const folder = new Folder()
-      this.#certain.entries.set(name, folder)
-      this.#now.set(`${root}/${name}`, folder)
+    for (const path of folders) this.#wasThere(`${root}/${path}`, new Folder())
+    for (const [path, { content: bytes, executable }] of files) {
+      const file = new File((this.#ids += 1), executable)
+      file.certain = bytes
+      file.size = bytes.length
+      this.#wasThere(`${root}/${path}`, file)
     }
+  }
+
+  #wasThere(path: string, node: Node): void {
+    this.#folder(dirname(path)).entries.set(basename(path), node)
+    this.#now.set(path, node)
   }
 
   /** The last change that is not certain, if it is one of bytes. */
@@ -99,13 +135,15 @@ export class Disk {
     if ('path' in happened && isWithoutMeaning(relative(this.#root, happened.path))) return false
     switch (happened.kind) {
       case 'opened':
-        return this.#open(happened.path, happened.creates, happened.empties)
+        return this.#open(happened)
       case 'wrote':
         return this.#write(happened.path, happened.bytes, happened.at)
       case 'copied':
         return this.#write(happened.path, this.#read(happened.from).subarray(0, happened.length), undefined)
       case 'resized':
         return this.#resize(happened.path, happened.length, happened.grows)
+      case 'written-out':
+        return this.#writeOut(happened.path)
       case 'sync-asked':
         return this.#askSync(happened.path, happened.sync)
       case 'synced':
@@ -114,6 +152,10 @@ export class Disk {
         return this.#rename(happened.from, happened.path)
       case 'linked':
         return this.#name(happened.path, this.#there(happened.from))
+      case 'pointed':
+        return this.#name(happened.path, new Pointer(happened.target))
+      case 'allowed':
+        return this.#allow(happened.path, happened.executable)
       case 'removed':
         return this.#name(happened.path, undefined)
       case 'made-folder':
@@ -135,31 +177,32 @@ export class Disk {
     }
     for (const { id, changes } of this.#renamings)
       if (keeps(id)) for (const { folder, name, node } of changes) setOrDelete(entriesOf(folder), name, node)
-    const folders: string[] = []
-    const files = new Map<string, () => Buffer>()
-    const keys: string[] = []
+    const found = new Found()
     const visit = (folder: Folder, path: string) => {
       for (const [name, node] of entriesOf(folder)) {
         const place = path === '' ? name : `${path}/${name}`
-        if (node instanceof Folder) {
-          folders.push(place)
-          keys.push(`${place}/`)
-          visit(node, place)
-        } else {
+        if (node instanceof File) {
           const kept = node.pending.filter(({ id }) => keeps(id) || id === torn?.change)
-          files.set(place, () => content(node.certain, kept, torn))
-          keys.push(`${place}=${node.id}.${node.version}:${kept.map(({ id }) => id).join(',')}`)
+          found.file(place, node, kept, torn)
+        } else if (node instanceof Pointer) {
+          found.pointers.set(place, node.target)
+          found.keys.push(`${place}>${node.target}`)
+        } else {
+          found.folders.push(place)
+          found.keys.push(`${place}/`)
+          visit(node, place)
         }
       }
     }
     visit(this.#certain, '')
     const tear = torn === undefined ? '' : `~${torn.change}:${torn.bytes}:${torn.zeros === true}`
-    return { key: `${keys.toSorted().join('|')}${tear}`, folders, files }
+    const { keys, ...state } = found
+    return { ...state, key: `${keys.toSorted().join('|')}${tear}` }
   }
 
-  #open(path: string, creates: boolean, empties: boolean): boolean {
+  #open({ path, creates, empties, executable }: Extract<Happened, { kind: 'opened' }>): boolean {
     const known = this.#now.get(path)
-    if (known === undefined) return creates && this.#name(path, new File((this.#ids += 1)))
+    if (known === undefined) return creates && this.#name(path, new File((this.#ids += 1), executable))
     return empties && known instanceof File && known.size > 0 && this.#resize(path, 0, false)
   }
 
@@ -179,6 +222,24 @@ export class Disk {
     return true
   }
 
+  /** That comes with the file: of what we do nothing depends on more. */
+  #allow(path: string, executable: boolean): false {
+    const node = this.#now.get(path)
+    if (node instanceof File) node.executable = executable
+    return false
+  }
+
+  #writeOut(path: string): false {
+    const file = this.#file(path)
+    file.writtenOut = this.#ids
+    this.#writtenOut.set(file, this.#fileSystem(path))
+    return false
+  }
+
+  #fileSystem(path: string): string {
+    return relative(this.#root, path).split('/')[0] ?? ''
+  }
+
   #read(path: string): Buffer {
     const file = this.#file(path)
     return content(file.certain, file.pending, undefined)
@@ -188,7 +249,10 @@ export class Disk {
     const node = this.#now.get(path)
     const changes = new Set(node instanceof File ? node.pending.map(({ id }) => id) : [])
     const renamings = this.#renamings.filter(({ changes: all }) => all.some(({ folder }) => folder === node))
-    this.#syncs.set(sync, { changes, renamings: new Set(renamings.map(({ id }) => id)) })
+    const beside = [...this.#writtenOut]
+      .filter(([, where]) => where === this.#fileSystem(path))
+      .map(([file]) => ({ file, until: file.writtenOut }))
+    this.#syncs.set(sync, { changes, renamings: new Set(renamings.map(({ id }) => id)), beside })
     return false
   }
 
@@ -198,11 +262,15 @@ export class Disk {
     if (asked === undefined || node === undefined) return false
     this.#syncs.delete(sync)
     if (node instanceof File) this.#settle(node, asked.changes)
+    for (const { file, until } of asked.beside) {
+      this.#settle(file, new Set(file.pending.flatMap(({ id }) => (id <= until ? [id] : []))))
+      this.#writtenOut.delete(file)
+    }
     for (const { id, changes } of this.#renamings)
       if (asked.renamings.has(id))
         for (const { folder, name, node: named } of changes) setOrDelete(folder.entries, name, named)
     this.#renamings = this.#renamings.filter(({ id }) => !asked.renamings.has(id))
-    return asked.changes.size + asked.renamings.size > 0
+    return asked.changes.size + asked.renamings.size + asked.beside.length > 0
   }
 
   #settle(file: File, changes: ReadonlySet<number>): void {
@@ -260,6 +328,26 @@ export class Disk {
 
 /** Made anew by whoever opens the database, or good for living processes only: signs, pipes, compiled code. */
 export const isWithoutMeaning = (path: string) => /-shm$|-wake$|\.pipe$|\/cache\//.test(path)
+
+/** What is found on a disk that lost its power. */
+class Found implements Omit<State, 'key'> {
+  readonly keys: string[] = []
+  readonly folders: string[] = []
+  readonly files = new Map<string, () => Buffer>()
+  readonly second = new Map<string, string>()
+  readonly executables = new Set<string>()
+  readonly pointers = new Map<string, string>()
+  readonly #first = new Map<File, string>()
+
+  file(place: string, file: File, kept: readonly Change[], torn: Choice['torn']): void {
+    this.files.set(place, () => content(file.certain, kept, torn))
+    this.keys.push(`${place}=${file.id}.${file.version}:${kept.map(({ id }) => id).join(',')}`)
+    const first = this.#first.get(file)
+    if (first !== undefined) this.second.set(place, first)
+    else this.#first.set(file, place)
+    if (file.executable) this.executables.add(place)
+  }
+}
 
 function setOrDelete<K, V>(map: Map<K, V>, key: K, value: V | undefined): false {
   if (value === undefined) map.delete(key)

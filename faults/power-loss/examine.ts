@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 
@@ -7,6 +7,7 @@ import { replaySpool } from '../../src/hooks/spool.ts'
 import { readWholeOutput } from '../../src/processes/output.ts'
 import { takeOver } from '../../src/processes/take-over.ts'
 import { createRuntime } from '../../src/runtime.ts'
+import type { Runtime } from '../../src/runtime.ts'
 import type { Row } from '../../src/store/row.ts'
 import { raw } from '../../src/store/sql.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -15,6 +16,7 @@ import { commandFolder } from '../../src/workers/home.ts'
 import { violations } from '../../test/support/invariants.ts'
 import { settleEverything } from '../../test/support/settle.ts'
 import type { State } from './disk.ts'
+import { hasRepository, wrongInRepository } from './examine-repository.ts'
 import type { Claim } from './place.ts'
 
 /** What somebody knew when the power failed. */
@@ -25,12 +27,21 @@ export interface Known {
 }
 
 /** Makes the folder what a power loss left, and nothing else. */
-export function rebuild(root: string, { folders, files }: State): void {
+export function rebuild(root: string, { folders, files, second, executables, pointers }: State): void {
   rmSync(root, { recursive: true, force: true })
   mkdirSync(root, { recursive: true })
   for (const folder of folders) mkdirSync(join(root, folder), { recursive: true })
-  for (const [path, content] of files) writeFileSync(join(root, path), content())
+  for (const [path, content] of files)
+    if (!second.has(path))
+      writeFileSync(join(root, path), isBoot(path) ? 'another one' : content(), {
+        mode: executables.has(path) ? 0o755 : 0o644,
+      })
+  for (const [path, first] of second) linkSync(join(root, first), join(root, path))
+  for (const [path, target] of pointers) symlinkSync(target, join(root, path))
 }
+
+/** Where a tree says in which life of the machine it was made: this is the next one. */
+const isBoot = (path: string) => /^home\/workspaces\/.*\/boot$/.test(path)
 
 /** Opens what is there as the program does after a restart, and tells what is wrong with it. */
 export async function examine(root: string, known: Known, isSettled: boolean): Promise<string[]> {
@@ -38,7 +49,8 @@ export async function examine(root: string, known: Known, isSettled: boolean): P
   const warnings: string[] = []
   const warn = (text: string) => void warnings.push(text)
   try {
-    const runtime = await createRuntime({ home, warn })
+    const environment = { PATH: process.env['PATH'] ?? '', HOME: root }
+    const runtime = await createRuntime({ home, warn, environment })
     try {
       await replaySpool({ ...runtime, warn })
       return [
@@ -49,10 +61,10 @@ export async function examine(root: string, known: Known, isSettled: boolean): P
         ...missingCopies(root, known.claims),
         ...(await missingOutput(runtime.store, home, known.claims)),
         ...(await forgottenEffects(runtime.store, home, known.effects)),
-        ...(isSettled ? await unsettled(runtime.store) : []),
+        ...(await inTheEnd(root, runtime, known, isSettled)),
       ]
     } finally {
-      await runtime.store.close()
+      await runtime.close()
     }
   } catch (error) {
     return [`it could not be opened: ${describeError(error)}`]
@@ -126,6 +138,12 @@ async function isKnown(store: Store, home: string, effect: string): Promise<bool
 }
 
 const isFound = async (store: Store, text: string) => (await ask(store, text)).length > 0
+
+/** Files are recovered by a worker that really works. */
+async function inTheEnd(root: string, runtime: Runtime, { claims }: Known, isSettled: boolean): Promise<string[]> {
+  if (hasRepository(root)) return wrongInRepository(root, runtime, claims)
+  return isSettled ? unsettled(runtime.store) : []
+}
 
 async function unsettled(store: Store): Promise<string[]> {
   try {

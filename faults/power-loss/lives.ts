@@ -1,12 +1,13 @@
-import { execFileSync } from 'node:child_process'
-import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
+import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 
 import { createRuntime, defineFunction } from '../../src/index.ts'
 import type { FunctionRun, Runtime } from '../../src/index.ts'
 import type { RunView } from '../../src/runs/view.ts'
-import type { Ended, Place } from './place.ts'
+import { claimRun, isOver, wordsOf } from './claims.ts'
+import { LANDINGS } from './landings.ts'
+import type { Place } from './place.ts'
 
 /*
  * What happens before the power fails. Each one acknowledges something in a way of its own, and says so when it has been
@@ -18,6 +19,7 @@ export const LIVES: Readonly<Record<string, (place: Place) => Promise<void>>> = 
   hooks,
   backups,
   agents,
+  ...LANDINGS,
 }
 
 /** Functions with steps, from a program of somebody's; the log is written back and begun anew in between. */
@@ -142,31 +144,6 @@ async function agents(place: Place): Promise<void> {
   await daemon.stop()
 }
 
-/** The folder of the repository in which a run lands: a disk of its own, as it were. */
-export const REPOSITORY = 'repository'
-
-/** A run that works in a git transaction, and is told to have landed; `aside` on a branch that nobody has checked out any more. */
-export const landing = (place: Place): Promise<void> => land(place, '')
-export const landingAside = (place: Place): Promise<void> =>
-  land(place, `; git -C ${join(place.root, REPOSITORY)} checkout -q -b elsewhere`)
-
-async function land(place: Place, meanwhile: string): Promise<void> {
-  const repository = join(place.root, REPOSITORY)
-  mkdirSync(repository)
-  writeFileSync(join(repository, 'file'), 'one\n')
-  const by = ['-c', 'user.name=Somebody', '-c', 'user.email=somebody@example.com']
-  const git = (...args: readonly string[]) =>
-    execFileSync('git', ['-C', repository, ...by, ...args], { stdio: 'ignore' })
-  git('init', '-q')
-  git('add', '.')
-  git('commit', '-qm', 'one')
-  const changes = ['sh', '-c', `echo two > new; echo more >> file${meanwhile}`]
-  const workspace = ['--workspace', repository, '--workspace-mode', 'transaction']
-  const told = await place.holdfast('--json', 'run', ...workspace, '--', ...changes)
-  if (!told.stdout.includes('"landed"')) throw new Error(`it did not land: ${told.stdout}${told.stderr}`)
-  claimRun(place, told)
-}
-
 async function approveUntilEnded(place: Place, runId: string): Promise<void> {
   for (;;) {
     const { state } = JSON.parse((await place.holdfast('--json', 'runs', 'show', runId)).stdout) as RunView
@@ -180,8 +157,6 @@ async function approveUntilEnded(place: Place, runId: string): Promise<void> {
   }
 }
 
-const isOver = (state: string) => ['succeeded', 'failed', 'cancelled'].includes(state)
-
 async function untilEnded(place: Place, id: string): Promise<void> {
   for (;;) {
     const shown = await place.holdfast('--json', 'runs', 'show', id)
@@ -191,18 +166,7 @@ async function untilEnded(place: Place, id: string): Promise<void> {
   }
 }
 
-/** A run as the command line told of it: from then on it is there, and one that was over stays what it was. */
-function claimRun(place: Place, told: Ended): RunView {
-  const run = JSON.parse(told.stdout) as RunView
-  const ended = isOver(run.state) ? ` and state = '${run.state}'` : ''
-  place.claim(`${run.id} is ${run.state}`, { rows: `select 1 from runs where id = '${run.id}'${ended}` }, wordsOf(told))
-  return run
-}
-
 /** What a record does not hold is in a file that stays. */
 function claimOutput(place: Place, run: RunView, bytes: number): void {
   place.claim(`the output of ${run.id} is kept`, { output: { run: run.id, bytes } }, `"totalBytes": ${bytes}`)
 }
-
-/** Its last words: whoever has them has read all of it. */
-const wordsOf = ({ stdout }: Ended) => stdout.trimEnd().slice(-60)

@@ -21,6 +21,8 @@ export interface Claim {
   readonly output?: { readonly run: string; readonly bytes: number }
   /** A copy of the database in which that finds a row. */
   readonly backup?: { readonly path: string; readonly rows: string }
+  /** What became of the files of a run: the repository must say the same. */
+  readonly workspace?: { readonly run: string; readonly state: 'landed' | 'discarded' | 'kept' }
 }
 
 export interface Mark {

@@ -6,11 +6,14 @@ import type { Outcome } from '../method.ts'
 import { Dice } from '../simulation/seeded.ts'
 import { ALL_LOST, choicesAt } from './choices.ts'
 import { Disk, isWithoutMeaning } from './disk.ts'
-import type { State } from './disk.ts'
+import type { Before, State } from './disk.ts'
 import { examine, rebuild } from './examine.ts'
+import { LANDINGS } from './landings.ts'
 import { LIVES } from './lives.ts'
 import type { Claim, Mark } from './place.ts'
-import { FOLDERS_BEFORE, record } from './record.ts'
+import { record } from './record.ts'
+import { REPOSITORY } from './repository.ts'
+import type { Recorded } from './record.ts'
 import type { Happened } from './trace.ts'
 
 /** One in so many states is brought to its end, too: that takes ten times as long as looking at it. */
@@ -27,27 +30,28 @@ export interface Limits {
   readonly states?: number
 }
 
-/** One life, and what every power loss in it would have left. */
-export function play(seed: number, limits: Limits = { randoms: 2, states: 1_200 }): Promise<Omit<Outcome, 'seed'>> {
+/** One life, and what every power loss in it would have left. What is left of files takes ten times as long: a worker recovers each. */
+export function play(seed: number): Promise<Omit<Outcome, 'seed'>> {
   const kinds = Object.keys(LIVES)
-  return playLife(kinds[(seed - 1) % kinds.length]!, seed, limits)
+  const kind = kinds[(seed - 1) % kinds.length]!
+  return playLife(kind, seed, { randoms: 2, states: kind in LANDINGS ? 120 : 1_200 })
 }
 
 export async function playLife(kind: string, seed: number, limits: Limits): Promise<Omit<Outcome, 'seed'>> {
   const folder = mkdtempSync(join(memoryDisk(), 'holdfast-power-'))
   try {
     const root = join(folder, 'disk')
-    const happened = await record(kind, seed, root)
-    refuseIncomplete(root, happened)
-    return await new Losses(root, happened, seed, limits).all()
+    const recorded = await record(kind, seed, root)
+    refuseIncomplete(root, recorded)
+    return await new Losses(root, recorded, seed, limits).all()
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
 /** What the trace says must be what is there: else something was written in a way that it does not show. */
-function refuseIncomplete(root: string, happened: readonly Happened[]): void {
-  const disk = new Disk(root, FOLDERS_BEFORE)
+function refuseIncomplete(root: string, { before, happened }: Recorded): void {
+  const disk = new Disk(root, before)
   for (const each of happened) disk.take(each)
   const { files } = disk.state({ fault: 'none', keeps: () => true })
   const there = readdirSync(root, { recursive: true, withFileTypes: true })
@@ -69,10 +73,13 @@ function memoryDisk(): string {
 /** All that a power loss could have left of one life. */
 class Losses {
   readonly #root: string
+  readonly #before: Before
   readonly #happened: readonly Happened[]
   readonly #seed: number
   readonly #limits: Limits
   readonly #claims: ReadonlyMap<number, readonly Claim[]>
+  /** Where there is a repository, what was before anything happened to it is left to the others. */
+  readonly #from: number
   readonly #faults: Record<string, number> = {}
   readonly #problems: string[] = []
   readonly #seen = new Set<string>()
@@ -80,19 +87,24 @@ class Losses {
   #slowestMs = 0
   #states = 0
 
-  constructor(root: string, happened: readonly Happened[], seed: number, limits: Limits) {
+  constructor(root: string, { before, happened }: Recorded, seed: number, limits: Limits) {
     this.#root = root
+    this.#before = before
     this.#happened = happened
     this.#seed = seed
     this.#limits = limits
     this.#claims = claimsIn(happened)
+    this.#from = Math.max(
+      0,
+      happened.findIndex((each) => isInRepository(root, each)),
+    )
   }
 
   async all(): Promise<Omit<Outcome, 'seed'>> {
     const unseen = this.#happened.flatMap((each) =>
       each.kind === 'unseen' ? [`the trace does not show ${each.what}`] : [],
     )
-    const disk = new Disk(this.#root, FOLDERS_BEFORE)
+    const disk = new Disk(this.#root, this.#before)
     const dice = new Dice(this.#seed)
     const every = this.#limits.states === undefined ? 1 : Math.max(1, this.#estimate() / this.#limits.states)
     for (const [index, each] of this.#happened.entries()) {
@@ -100,6 +112,7 @@ class Losses {
       this.#known.claims.push(...(this.#claims.get(index) ?? []))
       if (each.kind === 'effect') this.#known.effects.push(each.text)
       const isTold = this.#claims.has(index) || each.kind === 'effect'
+      if (index < this.#from) continue
       if (isTold || (isChanged && isLookedAt(disk, dice))) await this.#at(disk, dice, isTold, every)
     }
     return {
@@ -114,10 +127,10 @@ class Losses {
 
   /** How many states there are: counted once without looking at them. */
   #estimate(): number {
-    const [disk, dice] = [new Disk(this.#root, FOLDERS_BEFORE), new Dice(this.#seed)]
+    const [disk, dice] = [new Disk(this.#root, this.#before), new Dice(this.#seed)]
     const keys = new Set<string>()
-    for (const each of this.#happened)
-      if (disk.take(each) && isLookedAt(disk, dice))
+    for (const [index, each] of this.#happened.entries())
+      if (disk.take(each) && index >= this.#from && isLookedAt(disk, dice))
         for (const choice of choicesAt(disk, dice, this.#limits.randoms)) keys.add(disk.state(choice).key)
     return keys.size
   }
@@ -153,6 +166,9 @@ class Losses {
     return this.#known.claims.at(-1)?.what ?? 'nothing'
   }
 }
+
+const isInRepository = (root: string, each: Happened) =>
+  'path' in each && each.path.startsWith(`${root}/${REPOSITORY}/`)
 
 const isLookedAt = (disk: Disk, dice: Dice) => dice.chance(MANY_CHANGES / (1 + disk.uncertain().changes.length))
 

@@ -2,7 +2,7 @@ import { mkdtemp, rmdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import { HoldfastError } from '../base/errors.ts'
-import { errorCode, named } from '../base/files.ts'
+import { errorCode, named, syncFolder } from '../base/files.ts'
 import type { Git, Sha } from './git.ts'
 import { lockIndex, stageOf, unlockIndex } from './index-lock.ts'
 import { filterIn, obstacleIn } from './landing-obstacles.ts'
@@ -26,6 +26,7 @@ import { removeFolder, removeGoing } from './remove.ts'
 import type { Repository } from './repository.ts'
 import { askGit, runGit } from './run-git.ts'
 import { Surprise } from './swap.ts'
+import { syncObjects } from './sync-objects.ts'
 import { isBusyWith, workingTrees, type WorkingTree } from './working-trees.ts'
 
 /**
@@ -133,8 +134,10 @@ async function followHead(git: Git, site: Site, changes: readonly Change[], land
 const branchMoved = ({ target, from }: Landing) =>
   ready('branch-moved', `${target} is not at ${from.slice(0, 12)} any more`)
 
-const moveBranch = (git: Git, repo: Repository, { target, from, to, runId }: Landing, gitDir: string) =>
-  setRef(git, repo, target, { to, old: from, message: `holdfast: run ${runId}`, gitDir })
+async function moveBranch(git: Git, repo: Repository, { target, from, to, runId }: Landing, gitDir: string) {
+  await syncObjects(git, repo, { from, to })
+  return setRef(git, repo, target, { to, old: from, message: `holdfast: run ${runId}`, gitDir })
+}
 
 async function landInTree(git: Git, repo: Repository, { top, gitDir }: Tree, landing: Landing): Promise<Landed> {
   if ((await stat(top)).dev !== (await stat(gitDir)).dev) {
@@ -308,6 +311,8 @@ async function isIn(git: Git, repo: Repository, commit: Sha, tip: Sha): Promise<
 async function clean(git: Git, gitDir: string, stage: string): Promise<void> {
   await unlockIndex(gitDir, stage)
   await git.point?.('land/unlocked')
+  // With what else is named there by now, as the index. A lock that a power loss brings back is ours to remove only as long as this folder is there.
+  await syncFolder(gitDir)
   await removeFolder(git, stage)
   await removeGoing(git, join(gitDir, 'holdfast'))
   // Empty, unless others land here.

@@ -1,12 +1,12 @@
 import { chmod, lstat, mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 import { sleep } from '../base/clock.ts'
 import { errorCode, syncFolder } from '../base/files.ts'
 import type { Git, Sha } from './git.ts'
 import { setEntries } from './index-entries.ts'
 import { changesBetween, copyIndex, viewOf, type Change, type Site, type View } from './landing-view.ts'
-import { asRecords, onDisk, parentOf, type RawPath } from './paths.ts'
+import { asRecords, onDisk, parentOf, parentsOf, type RawPath } from './paths.ts'
 import { atDesk } from './room.ts'
 import { runGit, tryGit } from './run-git.ts'
 import { giveName, isAsTaken, lookAt, markAt, Surprise, swap, syncPath, type Mark, type Swap } from './swap.ts'
@@ -25,7 +25,8 @@ export const hasBegun = (stage: string): Promise<boolean> =>
 
 export async function begin(stage: string): Promise<void> {
   await writeFile(join(stage, BEGUN), '', { flush: true })
-  await syncFolder(stage)
+  // And its own name, and that of the folder above: both may be new.
+  await Promise.all([stage, dirname(stage), dirname(dirname(stage))].map(syncFolder))
 }
 
 /** Everything is as it was: there is nothing to redo. */
@@ -137,10 +138,10 @@ async function swapOrLeave(top: string, taken: string, one: Swap, surprised: 'th
 }
 
 async function syncFolders(site: Site, changes: readonly Change[]): Promise<void> {
-  const folders = [...new Set(changes.map(({ path }) => parentOf(path)))]
+  // Those above, too: a folder that came with its first file, or went with its last one, is named there.
+  const folders = [...new Set(changes.flatMap(({ path }) => ['' as RawPath, ...parentsOf(path)]))]
   await together(folders, (folder) =>
     syncPath(onDisk(site.top, folder)).catch((error: unknown) => {
-      // Removed with its last file: then it is the folder above that changed, and its own files name it.
       if (errorCode(error) !== 'ENOENT' && errorCode(error) !== 'ENOTDIR') throw error
     }),
   )
@@ -218,6 +219,6 @@ export async function installIndex(git: Git, site: Site, changes: readonly Chang
   await tryGit(git, ['update-index', '-q', '--refresh', '--ignore-submodules'], desk)
   await chmod(index, mode & 0o777)
   await syncPath(index)
+  // Its name is synced when the lock is gone, too.
   await rename(index, installed)
-  await syncFolder(site.gitDir)
 }

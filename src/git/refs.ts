@@ -3,11 +3,11 @@ import { dirname, join } from 'node:path'
 
 import { sleep } from '../base/clock.ts'
 import { HoldfastError, invariant } from '../base/errors.ts'
-import { errorCode, syncFolder } from '../base/files.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { Git, Sha } from './git.ts'
 import type { Repository } from './repository.ts'
 import { askGit, failureOf, runGit, tryGit } from './run-git.ts'
+import { syncIfThere } from './sync-objects.ts'
 
 /** Everything of ours in a user's repository is below this. */
 export const OURS = 'refs/holdfast/'
@@ -48,20 +48,15 @@ export async function setRef(git: Git, repo: Repository, ref: string, change: Re
  * there after a power loss, also where the repository is not on the disk of the database.
  */
 async function syncName(commonDir: string, ref: string): Promise<void> {
-  for (let name = dirname(ref); name !== '.'; name = dirname(name)) {
-    await syncFolder(join(commonDir, name)).catch((error: unknown) => {
-      if (!NO_FOLDER.includes(errorCode(error))) throw error
-    })
-  }
+  // A ref that is kept in another way has no folder: packed, or in tables, where `refs/heads` is a file.
+  for (let name = dirname(ref); name !== '.'; name = dirname(name)) await syncIfThere(join(commonDir, name))
 }
-
-/** A ref that is kept in another way has no folder: packed, or in tables, where `refs/heads` is a file. */
-const NO_FOLDER: readonly unknown[] = ['ENOENT', 'ENOTDIR', 'files/not-a-folder']
 
 /** Sets one of our own refs, whatever it was. */
 export async function setOwnRef(git: Git, repo: Repository, ref: string, to: Sha): Promise<void> {
   invariant(ref.startsWith(OURS), `${ref} is not a ref of ours`)
   await changeOwn(git, repo, ref, ['update-ref', ref, to])
+  await syncName(repo.commonDir, ref)
 }
 
 /** A git of ours that was killed in the middle leaves its lock. Below `refs/holdfast/` nobody else has any, but for the moment in which refs are packed. */

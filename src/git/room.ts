@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
 
 import { ensureFolder, errorCode } from '../base/files.ts'
@@ -59,21 +59,54 @@ export async function makeRoom(git: Git, commonDir: string, settings: Settings):
   const config = configOf(git, settings)
   const name = createHash('sha256').update(`${commonDir}\n${config}`).digest('hex').slice(0, 24)
   const room = join(git.rooms, name)
+  if (await isWhole(room, config)) return room
   await ensureFolder(git.rooms)
   const made = await mkdtemp(join(git.rooms, '.new-'))
+  const torn = `${made}.torn`
   try {
-    await writeFile(join(made, 'HEAD'), 'ref: refs/heads/none\n')
-    await writeFile(join(made, 'config'), config)
-    await mkdir(join(made, 'refs'))
-    await mkdir(join(made, 'objects'))
-    // What the user ignores for this repository alone, and attributes of that kind.
-    await symlink(join(commonDir, 'info'), join(made, 'info'))
-    await rename(made, room)
-  } catch (error) {
-    await rm(made, { recursive: true, force: true })
-    if (errorCode(error) !== 'ENOTEMPTY' && errorCode(error) !== 'EEXIST') throw error
+    await fill(made, commonDir, config)
+    // What is there is another's, who was quicker; or a power loss has left something else of it, with which git could not work ever.
+    if ((await isRenamed(made, room)) || (await isWhole(room, config))) return room
+    await isRenamed(room, torn)
+    await isRenamed(made, room)
+    return room
+  } finally {
+    await Promise.all([made, torn].map((each) => rm(each, { recursive: true, force: true })))
   }
-  return room
+}
+
+const HEAD = 'ref: refs/heads/none\n'
+
+async function fill(made: string, commonDir: string, config: string): Promise<void> {
+  await writeFile(join(made, 'HEAD'), HEAD)
+  await writeFile(join(made, 'config'), config)
+  await mkdir(join(made, 'refs'))
+  await mkdir(join(made, 'objects'))
+  // What the user ignores for this repository alone, and attributes of that kind.
+  await symlink(join(commonDir, 'info'), join(made, 'info'))
+}
+
+/** It is not synced: it is looked at before it is used. */
+async function isWhole(room: string, config: string): Promise<boolean> {
+  const read = (name: string) => readFile(join(room, name), 'utf8').catch(() => undefined)
+  const names: readonly string[] = await readdir(room).catch(() => [])
+  return (
+    ['refs', 'objects', 'info'].every((name) => names.includes(name)) &&
+    (await read('HEAD')) === HEAD &&
+    (await read('config')) === config
+  )
+}
+
+const TAKEN_OR_GONE: readonly unknown[] = ['ENOTEMPTY', 'EEXIST', 'ENOENT']
+
+async function isRenamed(from: string, to: string): Promise<boolean> {
+  try {
+    await rename(from, to)
+    return true
+  } catch (error) {
+    if (!TAKEN_OR_GONE.includes(errorCode(error))) throw error
+    return false
+  }
 }
 
 function configOf(git: Git, settings: Settings): string {

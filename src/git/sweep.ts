@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises'
+import { readdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import type { Git } from './git.ts'
@@ -40,6 +40,8 @@ export async function sweep(git: Git, repo: Repository, known: (runId: string) =
       await removeFolder(git, stage)
       folders.push(stage)
     }
+    // Empty, unless others land here.
+    await rmdir(all).catch(() => {})
   }
   return { refs, locks, folders }
 }

@@ -1,7 +1,8 @@
-import { lstat, mkdir, rm, writeFile } from 'node:fs/promises'
+import { lstat, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-import { ensureFolder, named, syncFolder } from '../base/files.ts'
+import { ensureFolder, errorCode, named, syncFolder } from '../base/files.ts'
+import { thisPlace } from '../processes/identity.ts'
 import { copyIndexFile } from './index-file.ts'
 import { bringExtras, checkExtras, type Extras } from './extras.ts'
 import type { Git, Sha } from './git.ts'
@@ -22,12 +23,15 @@ export interface TreePlace {
   readonly git: string
   /** Our index: it is there when, and only when, the tree was completed. */
   readonly index: string
+  /** When the machine was started in which it was made, or taken up. */
+  readonly boot: string
 }
 export const placeIn = (folder: string): TreePlace => ({
   folder,
   tree: join(folder, 'tree'),
   git: join(folder, 'git'),
   index: join(folder, 'index'),
+  boot: join(folder, 'boot'),
 })
 
 export interface OpenTree extends Extras {
@@ -57,6 +61,7 @@ async function makeTree(git: Git, repo: Repository, place: TreePlace, options: O
   await git.point?.('open/begun')
   await mkdir(place.tree)
   await makePrivate(git, repo, place.git, { head: { branch, commit: base }, extras: options })
+  await noteBoot(place)
   await git.point?.('open/repository-made')
   await onOwnIndex(place.index, 'empty', async (index) => {
     await fillFolder(git, repo, { folder: place.tree, index }, content)
@@ -81,6 +86,18 @@ export const isOpen = (place: TreePlace): Promise<boolean> =>
   lstat(place.index).then(
     (found) => found.isFile(),
     () => false,
+  )
+
+export const noteBoot = (place: TreePlace): Promise<void> => writeFile(place.boot, thisPlace().boot)
+
+/**
+ * Whether the machine went on since it was made. Otherwise files may be missing in it, or be empty: nobody syncs what is written there.
+ * One that says nothing was made before anybody asked.
+ */
+export const isOfThisBoot = (place: TreePlace): Promise<boolean> =>
+  readFile(place.boot, 'utf8').then(
+    (boot) => boot === thisPlace().boot,
+    (error: unknown) => errorCode(error) === 'ENOENT',
   )
 
 /** Where a check runs: a folder of its own, its index (ours), and its repository, all three beside each other. */

@@ -23,6 +23,7 @@ import { refOf, untilStored } from '../execute.ts'
 import type { Executor } from '../execute.ts'
 import { endChecks, forgetCheck, hasBegun, runCheck } from './check.ts'
 import { holdsRun, nameWork } from './name.ts'
+import { cutShort, isSound } from './sound.ts'
 import { Brake, apartOf, checksOf, messageOf, repositoryOf, treePlace, waitForChange } from './ports.ts'
 import type { WorkspacePorts } from './ports.ts'
 
@@ -103,6 +104,8 @@ async function bringToChecked(concluding: Concluding, found: Workspace): Promise
 /** Everything that is in the tree becomes one commit, under our ref; the same again after a crash. */
 async function prepare(concluding: Concluding, workspace: Workspace): Promise<Workspace> {
   const { executor, ports, ref, git, repo } = concluding
+  const place = treePlace(workspace, workspace.opening!)
+  if (!(await untilStored(executor, () => isSound(ports, ref, place)))) throw cutShort(place)
   const { work, taken } = await commitOf(ports, git, repo, workspace)
   await nameWork(ports, repo, workspace, work, () => holdsRun(ports, ref))
   const { changed, changedCount, linesAdded, linesRemoved, leftOut, leftOutCount } = taken

@@ -1,5 +1,6 @@
 import { setOwnRef } from '../../git/refs.ts'
 import type { Repository } from '../../git/repository.ts'
+import { syncObjects } from '../../git/sync-objects.ts'
 import type { AttemptRef } from '../../runs/attempt.ts'
 import { findRun } from '../../runs/run.ts'
 import { findWorkspace, refOfRun } from '../../workspace/workspace.ts'
@@ -13,11 +14,12 @@ import type { WorkspacePorts } from './ports.ts'
 export async function nameWork(
   { git }: WorkspacePorts,
   repo: Repository,
-  { runId }: Workspace,
+  { runId, base }: Workspace,
   commit: string,
   isMine: () => Promise<boolean>,
 ): Promise<void> {
   if (!(await isMine())) throw new Error(`${runId} is another worker's by now`)
+  await syncObjects(git, repo, { from: base, to: commit })
   await setOwnRef(git, repo, refOfRun(runId), commit)
 }
 

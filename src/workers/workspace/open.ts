@@ -18,6 +18,7 @@ import { endChecks } from './check.ts'
 import { holdsRun, nameWork } from './name.ts'
 import { Brake, checksOf, extrasOf, messageOf, repositoryOf, treePlace } from './ports.ts'
 import type { WorkspacePorts } from './ports.ts'
+import { cutShort, isSound } from './sound.ts'
 import { sweepRepository } from './sweep.ts'
 
 /** Where a run works. */
@@ -165,13 +166,17 @@ async function takeUp(opener: Opener, known: Workspace): Promise<Progress> {
   if (active.kind !== 'done') return active
   const { workspace } = active
   const place = treePlace(workspace, workspace.opening!)
-  if (await isOpen(place)) return active
-  if (workspace.work === null) {
+  const isThere = await isOpen(place)
+  if (isThere && (await untilStored(executor, () => isSound(ports, refOf(claim), place)))) return active
+  // A command that is to be started was never started: nothing was done in its tree.
+  const from = workspace.work ?? (claim.run.request.kind === 'command' ? workspace.base : null)
+  if (from === null && isThere) throw cutShort(place)
+  if (from === null) {
     throw new HoldfastError('workspace/tree-gone', `its working tree, ${place.tree}, is gone`, {
       remedy: 'start the work again',
     })
   }
-  await makeTree(opener, workspace, workspace.work)
+  await makeTree(opener, workspace, from)
   return untilStored(executor, () => ports.store.apply(restoreWorkspace, refOf(claim)))
 }
 
