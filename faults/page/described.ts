@@ -71,7 +71,7 @@ export const DESCRIBED: readonly Described[] = [
   {
     name: 'power-loss',
     heading: 'Power loss',
-    real: 'The writes and syncs that a run makes, recorded; the database and the files, opened again from each disk that could be left. Of a git transaction only the order of names and syncs is looked at, in `npm test`.',
+    real: 'The writes and syncs that a run makes, recorded; the database and the files, opened again from each disk that could be left. Of a git transaction: its repository, asked by git itself before and after a worker has recovered it.',
     wrong:
       'Unsynced writes all lost, all kept, each one lost, the last one torn; folder entries that were not synced are gone.',
     goals: [{ what: 'states of the disk', goal: 100_000, seen: faultsOf }],

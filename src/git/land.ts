@@ -6,7 +6,7 @@ import { errorCode, named, syncFolder } from '../base/files.ts'
 import type { Git, Sha } from './git.ts'
 import { lockIndex, stageOf, unlockIndex } from './index-lock.ts'
 import { filterIn, obstacleIn } from './landing-obstacles.ts'
-import { ready, type Landed, type Landing } from './landing.ts'
+import { ready, type Landed, type Landing, type Refused } from './landing.ts'
 import { changesBetween, viewOf, type Change, type Site, type View } from './landing-view.ts'
 import {
   type Placed,
@@ -27,7 +27,7 @@ import type { Repository } from './repository.ts'
 import { askGit, runGit } from './run-git.ts'
 import { Surprise } from './swap.ts'
 import { syncObjects } from './sync-objects.ts'
-import { isBusyWith, workingTrees, type WorkingTree } from './working-trees.ts'
+import { gitDirsOf, isBusyWith, workingTrees, type WorkingTree } from './working-trees.ts'
 
 /**
  * Moves the branch from `from` to `to`, and with it the working tree that has it checked out. Can be called again after any death, by anybody, until it
@@ -42,16 +42,43 @@ export async function land(asked: Git, repo: Repository, landing: Landing): Prom
   const having = trees.filter(({ branch }) => branch === landing.target)
   for (const { gitDir } of trees) {
     if (gitDir !== undefined && (await isBusyWith(gitDir, landing.target))) {
-      return ready('operation', `${landing.target} is in the middle of a rebase or a bisection`)
+      const reason = `${landing.target} is in the middle of a rebase or a bisection`
+      return unlessBegun(git, repo, landing, ready('operation', reason))
     }
   }
-  if (having.length > 1) return ready('several-trees', `${landing.target} is checked out in several working trees`)
+  if (having.length > 1) {
+    const reason = `${landing.target} is checked out in several working trees`
+    return unlessBegun(git, repo, landing, ready('several-trees', reason))
+  }
   const [tree] = having
   if (tree === undefined) return landBranch(git, repo, landing, trees)
   const { gitDir, top } = tree
-  if (gitDir === undefined)
-    return ready('tree-missing', `${landing.target} is checked out in ${top}, which is not there`)
+  if (gitDir === undefined) {
+    const reason = `${landing.target} is checked out in ${top}, which is not there`
+    return unlessBegun(git, repo, landing, ready('tree-missing', reason))
+  }
   return named(top, () => landInTree(git, repo, { top, gitDir }, landing))
+}
+
+/**
+ * A landing that was begun may have files in place, or the branch: nobody can say that it did not land, so it is redone until what stands in the way has
+ * ended. One that came to its end has landed, whatever the user does on top of it.
+ */
+async function unlessBegun(
+  git: Git,
+  repo: Repository,
+  { target, to, runId }: Landing,
+  refused: Refused,
+): Promise<Landed> {
+  for (const gitDir of await gitDirsOf(repo)) {
+    if (!(await hasBegun(stageOf(gitDir, runId)))) continue
+    throw new HoldfastError('git/landing-begun', `a landing was begun, and ${refused.reason}`, {
+      remedy: 'end that, or bring the working tree back; the landing goes on by itself',
+      retry: { afterMs: 1_000 },
+    })
+  }
+  const tip = await readRef(git, repo, target)
+  return tip !== undefined && (await isIn(git, repo, to, tip)) ? { kind: 'landed', followed: false } : refused
 }
 
 /** Nobody has it checked out: the branch is all there is to move. */

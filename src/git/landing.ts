@@ -33,4 +33,6 @@ export type ReadyCode =
   | 'file-system'
   | 'unwritable'
 
-export const ready = (code: ReadyCode, reason: string): Landed => ({ kind: 'ready', code, reason })
+export type Refused = Extract<Landed, { kind: 'ready' }>
+
+export const ready = (code: ReadyCode, reason: string): Refused => ({ kind: 'ready', code, reason })

@@ -127,7 +127,7 @@ export async function findRepository(git: Git, folder: string): Promise<Found | 
   return { commonDir, top, format: formatOf(settings), room, gitDir, prefix: prefix.replace(/\/$/, '') }
 }
 
-type Trust = Readonly<Record<string, string>>
+type Trust = Readonly<Record<string, readonly string[]>>
 
 const ASKED = ['--is-inside-git-dir', '--is-bare-repository', '--absolute-git-dir', '--git-common-dir']
 
@@ -151,10 +151,8 @@ async function look(git: Git, folder: string): Promise<readonly string[] | undef
 
 async function trusted(git: Git): Promise<Trust> {
   const end = await askGit(git, ['config', '-z', '--get-all', 'safe.directory'], { asUser: true })
-  const all = end.stdout.toString().split('\0')
-  // Several can be given only as several settings; the last one that says something decides, and * is the usual one.
-  const said = all.findLast((each) => each !== '')
-  return said === undefined ? {} : { 'safe.directory': all.includes('*') ? '*' : said }
+  // All of them, in their order: an empty one takes back what was said before it.
+  return { 'safe.directory': end.stdout.toString().split('\0').slice(0, -1) }
 }
 
 const formatOf = (settings: Settings) =>

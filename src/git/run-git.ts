@@ -17,7 +17,8 @@ export interface GitOptions {
   readonly shallow?: string
   /** Who writes a commit, and when. */
   readonly at?: number
-  readonly settings?: Readonly<Record<string, string>>
+  /** Several values of one: as several settings of that name. */
+  readonly settings?: Readonly<Record<string, string | readonly string[]>>
   /** Reads the user's own configuration: only for `git config`, which runs nothing. */
   readonly asUser?: boolean
   readonly input?: Uint8Array | string | { readonly file: string }
@@ -136,7 +137,9 @@ function environment(git: Git, options: GitOptions): Record<string, string> {
     TMPDIR: git.env['TMPDIR'],
     ...(options.asUser === true ? userSettings(git) : {}),
   }
-  const settings = Object.entries({ ...HARDENED, ...options.settings })
+  const settings = Object.entries({ ...HARDENED, ...options.settings }).flatMap(([key, values]) =>
+    [values].flat().map((value) => [key, value] as const),
+  )
   return {
     ...PLAIN,
     ...(options.asUser === true ? {} : NO_SETTINGS_OF_OTHERS),

@@ -1,4 +1,4 @@
-import { lstat, readFile, realpath } from 'node:fs/promises'
+import { lstat, readFile, readdir, realpath } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 
 import type { Git } from './git.ts'
@@ -47,6 +47,13 @@ async function gitDirOf(top: string): Promise<string | undefined> {
   } catch {
     return undefined
   }
+}
+
+/** Of all working trees, also of those whose folder is not there. */
+export async function gitDirsOf({ commonDir }: Repository): Promise<string[]> {
+  const linked = join(commonDir, 'worktrees')
+  const names = await readdir(linked).catch(() => [])
+  return [commonDir, ...names.map((name) => join(linked, name))]
 }
 
 /** A branch that is in the middle of a rebase or a bisection belongs to it, though HEAD is elsewhere. */

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { chmodSync, chownSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, join, relative } from 'node:path'
 
 import { describe, expect, test, vi } from 'vitest'
 
@@ -58,6 +58,33 @@ describe('a folder', () => {
     const other = world.user(['commit-tree', '-p', 'HEAD', '-m', 'o', 'HEAD^{tree}'], clone)
     const top = await putOnTop(world.git, shallow, { work: work.commit, base: shallow.commit, target: other, at: AT })
     expect(top).toMatchObject({ kind: 'rebased' })
+  })
+
+  test.runIf(process.getuid?.() === 0)(
+    'of somebody else is used if git was told so, whatever else it was told',
+    async () => {
+      const world = new GitWorld()
+      await world.start()
+      chownSync(world.project, 4_321, 4_321)
+      await expect(world.open()).rejects.toMatchObject({ code: 'git/not-trusted' })
+      for (const folder of [world.project, '/another/one'])
+        world.user(['config', '--global', '--add', 'safe.directory', folder], world.folder)
+      expect((await world.open()).top).toBe(world.project)
+      for (const folder of ['', '/another/one'])
+        world.user(['config', '--global', '--add', 'safe.directory', folder], world.folder)
+      await expect(world.open()).rejects.toMatchObject({ code: 'git/not-trusted' })
+    },
+  )
+
+  test('whose room was torn by a power loss gets another one', async () => {
+    const world = new GitWorld()
+    const { room } = await world.start()
+    writeFileSync(join(room, 'HEAD'), '')
+    expect((await world.open()).uncommitted).toBe(0)
+    rmSync(join(room, 'refs'), { recursive: true })
+    writeFileSync(join(room, 'config'), '[core')
+    expect((await world.open()).room).toBe(room)
+    expect(readdirSync(world.git.rooms)).toEqual([basename(room)])
   })
 
   test('becomes a repository with one commit of what is in it, in either object format', async () => {
