@@ -270,46 +270,6 @@ describe('what is not committed stays as it is, and the work waits [X3]:', () =>
     expectNothingLeft(world)
   })
 
-  test('and none of it is an answer to a landing that was begun: it is redone until it has ended', async () => {
-    const world = new GitWorld()
-    await world.start()
-    world.commit({ 'second.txt': '2\n' })
-    const repo = await world.open()
-    const { commit } = await world.work(repo, { 'a.txt': 'new\n' })
-    const stage = join(repo.commonDir, 'holdfast', 'run_1')
-    const env = { ...world.env, GIT_SEQUENCE_EDITOR: 'sed -i 1s/^pick/edit/' }
-    const rebase = () =>
-      execFileSync('git', ['rebase', '-q', '-i', 'HEAD~1'], { cwd: world.project, env, stdio: 'ignore' })
-    rebase()
-    mkdirSync(stage, { recursive: true })
-    writeFileSync(join(stage, 'begun'), '')
-    await expect(world.land(repo, commit)).rejects.toMatchObject({ code: 'git/landing-begun' })
-    world.user(['rebase', '--abort'])
-    const other = join(world.folder, 'other')
-    world.user(['worktree', 'add', '-q', '-f', other, 'main'])
-    await expect(world.land(repo, commit)).rejects.toMatchObject({ code: 'git/landing-begun' })
-    world.user(['worktree', 'remove', other])
-    expect(await world.land(repo, commit)).toEqual(LANDED)
-    rebase()
-    expect(await world.land(repo, commit)).toMatchObject({ kind: 'landed' })
-    world.user(['rebase', '--abort'])
-    expectNothingLeft(world)
-  })
-
-  test('nor to one that was begun in a tree which is not there any more', async () => {
-    const { world, repo, commit } = await scene()
-    const other = join(world.folder, 'other')
-    world.user(['switch', '-q', '-c', 'elsewhere'])
-    world.user(['worktree', 'add', '-q', other, 'main'])
-    const stage = join(repo.commonDir, 'worktrees', 'other', 'holdfast', 'run_1')
-    mkdirSync(stage, { recursive: true })
-    writeFileSync(join(stage, 'begun'), '')
-    renameSync(other, `${other}.away`)
-    await expect(world.land(repo, commit)).rejects.toMatchObject({ code: 'git/landing-begun' })
-    renameSync(`${other}.away`, other)
-    expect(await world.land(repo, commit)).toEqual(LANDED)
-  })
-
   test('a file that has to pass a filter', async () => {
     const world = new GitWorld()
     const repo = await world.start({ '.gitattributes': '*.bin filter=lfs\n', 'a.txt': 'a\n' })
