@@ -56,7 +56,7 @@ const HARDENED: Readonly<Record<string, string>> = {
   // About GIT_GRAFT_FILE below: eight lines with every command, before what went wrong.
   'advice.graftFileDeprecated': 'false',
   // What a ref of ours names is on disk before the ref is; many objects written together are synced together.
-  'core.fsync': 'objects,derived-metadata,reference',
+  'core.fsync': 'objects,reference',
   'core.fsyncMethod': 'batch',
 }
 
