@@ -39,8 +39,9 @@ export async function wrongInRepository(root: string, runtime: Runtime, claims: 
 }
 
 /** What a daemon does that is started again, until nothing is left to do; what it does every few seconds is not waited for. */
-async function recover(root: string, { store, registerWorker }: Runtime): Promise<void> {
-  const worker = await registerWorker('daemon', { concurrency: 2 })
+async function recover(root: string, runtime: Runtime): Promise<void> {
+  const { store } = runtime
+  const worker = await runtime.registerWorker('daemon', { concurrency: 2 })
   await worker.start()
   const open = async () => [
     ...(await store.read(listRuns, { states: ['queued', 'running', 'parked'], limit: 10 })),

@@ -139,7 +139,7 @@ async function swapOrLeave(top: string, taken: string, one: Swap, surprised: 'th
 
 async function syncFolders(site: Site, changes: readonly Change[]): Promise<void> {
   // Those above, too: a folder that came with its first file, or went with its last one, is named there.
-  const folders = [...new Set(changes.flatMap(({ path }) => ['' as RawPath, ...parentsOf(path)]))]
+  const folders = [...new Set(changes.flatMap(({ path }) => ['', ...parentsOf(path)]))]
   await together(folders, (folder) =>
     syncPath(onDisk(site.top, folder)).catch((error: unknown) => {
       if (errorCode(error) !== 'ENOENT' && errorCode(error) !== 'ENOTDIR') throw error

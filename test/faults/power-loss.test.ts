@@ -54,9 +54,9 @@ describe('a disk that loses its power', () => {
       disk.take({ kind: 'wrote', path: each, bytes: Buffer.from('bytes') })
       disk.take({ kind: 'written-out', path: each })
     }
-    for (const each of [...synced('/disk/a', 1)]) disk.take(each)
+    for (const each of synced('/disk/a', 1)) disk.take(each)
     expect(disk.uncertain().changes).toHaveLength(1)
-    for (const each of [...synced('/disk/b', 2)]) disk.take(each)
+    for (const each of synced('/disk/b', 2)) disk.take(each)
     expect(shown(disk.state({ fault: ALL_LOST, keeps: () => false }))).toBe('a/one=bytes,b/two=bytes')
   })
 
