@@ -3,16 +3,17 @@ import type { AttemptId, RunId, ThreadId, WorkerId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { integer, json, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
-import { literals, now, skipLocked, sql, unindexed } from '../store/sql.ts'
+import type { Sql } from '../store/sql.ts'
+import { literals, now, skipLocked, sql, storedIn, unindexed } from '../store/sql.ts'
 import { GIVEN, all, change, changed, first, one, run, single, together } from '../store/transition.ts'
-import type { Joint, Query, Transition } from '../store/transition.ts'
+import type { Given, Joint, Query, Transition } from '../store/transition.ts'
 import { openThread } from '../threads/thread.ts'
 import type { AttemptRef } from './attempt.ts'
 import { fullAgents, isLimited, releaseSlots, takeSlots } from './capacity.ts'
 import type { CapacityLimits } from './capacity.ts'
 import type { AgentRequest } from './run.ts'
 import { handOverRun } from './recover.ts'
-import { beginStep, withdrawStep } from './step.ts'
+import { beginFirstStep, withdrawStep } from './step.ts'
 import type { StepsRef } from './step.ts'
 
 /**
@@ -120,13 +121,15 @@ export function* callHere(call: NewCall, place: CallPlace, steps: readonly strin
   const { workerId, leaseMs } = place
   const unstored = claimedHere(call, place)
   const { threadId } = unstored
-  const [stored] = yield* together([insertCallHere(call), insertCallAttempt(unstored, workerId, leaseMs)])
+  const [stored] = yield* together([
+    insertCallHere(call),
+    insertFirstAttempt(unstored, workerId, leaseMs),
+    ...steps.map((step) => beginFirstStep(refOfCall(unstored), step)),
+  ])
   if (stored === undefined) return yield* knownCall(call)
-  const claimed = { ...unstored, seq: stored.seq }
-  for (const step of steps) yield* beginStep(refOfCall(claimed), step)
   yield* record({ type: 'run.queued', threadId, runId: id, data: { agent, priority } }, 'call.started')
   yield* record({ type: 'run.started', threadId, runId: id, data: { attempt: 1, fence: 1, workerId } }, 'call.started')
-  return { kind: 'claimed', call: claimed }
+  return { kind: 'claimed', call: { ...unstored, seq: stored.seq } }
 }
 
 /**
@@ -161,7 +164,7 @@ const insertCall = (call: NewCall): Query<number> =>
   change(call.key === undefined ? CALLS : KEYED_CALLS, valuesOf(call))
 
 const insertCallHere = (call: NewCall): Query<Decoded<typeof storedRow> | undefined> =>
-  changed(storedRow, CALLS_HERE, valuesOf(call))
+  changed(storedRow, call.key === undefined ? CALLS_HERE : KEYED_CALLS_HERE, valuesOf(call))
 
 const CALLS: Joint = {
   table: 'runs',
@@ -186,13 +189,15 @@ const CALLS: Joint = {
 const KEYED_CALLS: Joint = { ...CALLS, likely: false }
 
 const CALLS_HERE: Joint = {
-  ...KEYED_CALLS,
-  returns: ['seq'],
+  ...CALLS,
+  returns: ['seq', 'fence', 'state'],
   many: sql`insert into runs (id, thread_id, agent, state, priority, request, request_digest, submit_key, kind, input, created_at,
       fence, attempt, started_at)
     select id, thread_id, agent, 'running', priority, request, request_digest, submit_key, 'agent', input, ${now}, 1, 1, ${now}
     from ${GIVEN} order by place on conflict do nothing`,
 }
+
+const KEYED_CALLS_HERE: Joint = { ...CALLS_HERE, likely: false }
 
 /** How many calls may wait is looked at now and then, not at each: counting them reads as many. */
 export const waitingCalls = single((most: number) =>
@@ -303,9 +308,24 @@ function* takeCalls(agents: readonly string[], attempts: readonly AttemptId[]): 
   return claimed.map((call, index) => ({ ...call, attemptId: attempts[index]! }))
 }
 
-function insertCallAttempt(call: ClaimedCall, workerId: WorkerId, leaseMs: number): Query<number> {
+const insertCallAttempt = (call: ClaimedCall, workerId: WorkerId, leaseMs: number): Query<number> =>
+  change(ATTEMPTS, attemptValues(call, workerId, leaseMs))
+
+/** The same where the call is stored with it. */
+const insertFirstAttempt = (call: ClaimedCall, workerId: WorkerId, leaseMs: number): Query<number> =>
+  change(FIRST_ATTEMPTS, attemptValues(call, workerId, leaseMs))
+
+function attemptValues(call: ClaimedCall, workerId: WorkerId, leaseMs: number): Given['values'] {
   const { attemptId: id, id: runId, attempt: number, fence, slots = [] } = call
-  return change(ATTEMPTS, [id, runId, number, fence, workerId, leaseMs, JSON.stringify(slots)])
+  return [id, runId, number, fence, workerId, leaseMs, JSON.stringify(slots)]
+}
+
+function attemptsOf(runs: Sql): Sql {
+  return sql`insert into attempts (id, run_id, number, fence, worker_id, mark, slots, claimed_at, lease_until)
+    select given.id, given.run_id, given.number, given.fence, given.worker_id, given.id, given.slots, ${now}, ${now} + given.lease_ms
+    from ${GIVEN} where (select claimed.fence = given.fence and claimed.state = 'running' from ${runs} as claimed
+      where claimed.id = given.run_id)
+    on conflict do nothing`
 }
 
 /** No process carries the mark of a call: its worker's own is the one. Where its run was claimed just before, it is there. */
@@ -322,11 +342,10 @@ const ATTEMPTS: Joint = {
   ],
   key: ['id'],
   likely: true,
-  many: sql`insert into attempts (id, run_id, number, fence, worker_id, mark, slots, claimed_at, lease_until)
-    select given.id, given.run_id, given.number, given.fence, given.worker_id, given.id, given.slots, ${now}, ${now} + given.lease_ms
-    from ${GIVEN} where (select runs.fence = given.fence and runs.state = 'running' from runs where runs.id = given.run_id)
-    on conflict do nothing`,
+  many: attemptsOf(sql`runs`),
 }
+
+const FIRST_ATTEMPTS: Joint = { ...ATTEMPTS, many: attemptsOf(storedIn('runs')) }
 
 /** It holds no slots. */
 export const endCallAttempt = (id: AttemptId, outcome: string): Query<number> => change(ATTEMPT_ENDS, [id, outcome])

@@ -3,7 +3,7 @@ import type { ActionId, RunId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
-import { now, sql } from '../store/sql.ts'
+import { now, sql, storedIn } from '../store/sql.ts'
 import { GIVEN, all, change, one, run, single } from '../store/transition.ts'
 import type { Joint, Query, Transition } from '../store/transition.ts'
 import type { AttemptRef } from './attempt.ts'
@@ -182,8 +182,11 @@ const READS: Joint = {
 }
 
 /** The intent of a write. */
-export const beginStep = ({ runSeq, fence }: StepsRef, name: string): Query<number> =>
-  change(BEGUN, [runSeq, fence, name])
+const beginStep = ({ runSeq, fence }: StepsRef, name: string): Query<number> => change(BEGUN, [runSeq, fence, name])
+
+/** The same for a run that is stored with it, and whose number is not known yet. */
+export const beginFirstStep = ({ runId, fence }: AttemptRef, name: string): Query<number> =>
+  change(BEGUN_FIRST, [runId, fence, name])
 
 /** Its intent is taken back: whoever had it has not begun, and will not. */
 export const withdrawStep = ({ runId, fence }: AttemptRef, name: string): Query<number> =>
@@ -203,5 +206,20 @@ const BEGUN: Joint = {
     select given.run_seq, given.name, 'write', 'started', 1, ${now}
     from ${GIVEN} where (select runs.fence = given.fence and runs.state = 'running' and runs.cancel_requested_at is null
       from runs where runs.seq = given.run_seq)
+    on conflict do nothing`,
+}
+
+const BEGUN_FIRST: Joint = {
+  ...BEGUN,
+  columns: [
+    ['run_id', 'word'],
+    ['fence', 'bigint'],
+    ['name', 'text'],
+  ],
+  key: [],
+  many: sql`insert into steps (run_seq, name, effect, state, tries, started_at)
+    select (select stored.seq from ${storedIn('runs')} as stored where stored.id = given.run_id), given.name, 'write', 'started', 1, ${now}
+    from ${GIVEN} where (select stored.fence = given.fence and stored.state = 'running'
+      from ${storedIn('runs')} as stored where stored.id = given.run_id)
     on conflict do nothing`,
 }

@@ -39,6 +39,9 @@ export const skipLocked: Sql = raw('/* skip locked */')
 /** The row stays as it was read until the commit. In SQLite nobody else writes meanwhile. */
 export const held: Sql = raw('/* held */')
 
+/** The rows of a table as others of the same commit have left it, for a likely statement about what such a one stores. */
+export const storedIn = (table: string): Sql => raw(`${table} /* stored */`)
+
 /** Whether a statement changes anything; refused where only a look is allowed. */
 export function writesSomething(text: string): boolean {
   return (

@@ -1,6 +1,11 @@
 import { expect, test } from 'vitest'
 
+import { newAttemptId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
 import { eventsAfter } from '../../src/events/event.ts'
+import { heldAttempts } from '../../src/runs/recover.ts'
+import { callHere, openCalls } from '../../src/runs/call.ts'
+import { findRun } from '../../src/runs/run.ts'
+import { stepsOf } from '../../src/runs/step.ts'
 import { counted, increment } from '../support/counters.ts'
 import { Load } from '../support/load.ts'
 import { hurriedClock } from '../support/clocks.ts'
@@ -8,6 +13,7 @@ import { query, withParameters } from '../support/engines.ts'
 import { until } from '../support/holdfast.ts'
 import { printedChance } from '../support/seed.ts'
 import type { CommitFate } from '../support/tcp-proxy.ts'
+import { LEASE_MS, addWorker } from '../support/world.ts'
 import { expectBalanced } from './load.ts'
 import { addOne, deep, freshSchema, openedStore, proxyBefore } from './support.ts'
 
@@ -48,6 +54,26 @@ test.each(CUTS)('a transaction that is one statement, and is %s, happens once [d
   }
   expect(await (await openedStore(url)).read(counted, 'n')).toBe(5)
   expect(await store.read(eventsAfter, 0, 100)).toHaveLength(4)
+})
+
+test.each(CUTS)('calls that are stored by a commit which is %s are told their numbers all the same', async (fate) => {
+  const url = await freshSchema()
+  const proxy = await proxyBefore(url)
+  const store = await openedStore(proxy.through(url))
+  await store.apply(openCalls, 'adder')
+  const workerId = await addWorker(store)
+  let cutting = 1
+  proxy.atCommit = () => (cutting-- > 0 ? fate : 'pass')
+  const calls = Array.from({ length: 3 }, () => ({ id: newRunId(random), agent: 'adder', input: '1' }))
+  const place = () => ({ workerId, leaseMs: LEASE_MS, attemptId: newAttemptId(random) })
+  const answers = await Promise.all(calls.map((call) => store.apply(callHere, call, place(), ['add'])))
+  expect(cutting).toBeLessThanOrEqual(0)
+  for (const [at, { id }] of calls.entries()) {
+    const { seq } = (await store.read(findRun, id))!
+    expect(answers[at]).toMatchObject({ kind: 'claimed', call: { id, seq } })
+    expect(await store.read(stepsOf, id)).toMatchObject([{ name: 'add', state: 'started' }])
+  }
+  expect(await store.read(heldAttempts)).toHaveLength(3)
 })
 
 /** A commit that is held on the network while the engine believes that the connection is gone. */

@@ -3,12 +3,13 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 
 import { newAttemptId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
 import { renewLeases } from '../../src/runs/attempt.ts'
-import { callOne, claimCalls, openCalls, refOfCall } from '../../src/runs/call.ts'
+import { callHere, callOne, claimCalls, openCalls, refOfCall } from '../../src/runs/call.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { claimRun } from '../../src/runs/claim.ts'
 import { finishCall } from '../../src/runs/finish-call.ts'
 import { finishRun } from '../../src/runs/finish.ts'
-import { advanceRun } from '../../src/runs/step.ts'
+import { findRun } from '../../src/runs/run.ts'
+import { advanceRun, stepsOf } from '../../src/runs/step.ts'
 import { submitRun } from '../../src/runs/submit.ts'
 import { Lane } from '../../src/store/postgres/lane.ts'
 import { sql } from '../../src/store/sql.ts'
@@ -107,6 +108,21 @@ test('a step costs one round trip, and so does its end with that of its run', as
   expect((await costOf(store, advanceRun, ref, [done], 't')).roundTrips).toBe(1)
   const ended = await costOf(store, finishCall, ref, claimed!, { state: 'succeeded' }, [{ ...done, name: 't' }])
   expect(ended).toMatchObject({ answer: { kind: 'finished' }, roundTrips: 1 })
+})
+
+test('a call that is carried out where it is stored costs one round trip, the intents of its first steps included', async () => {
+  const store = await openedStore(await freshSchema())
+  await store.apply(openCalls, 'adder')
+  const place = { workerId: await addWorker(store), leaseMs: LEASE_MS, attemptId: newAttemptId(random) }
+  const call = { id: newRunId(random), agent: 'adder', input: '1' }
+  const { answer, roundTrips } = await costOf(store, callHere, call, place, ['s', 't'])
+  const { seq } = (await store.read(findRun, call.id))!
+  expect(answer).toMatchObject({ kind: 'claimed', call: { id: call.id, seq } })
+  expect((await store.read(stepsOf, call.id)).map(({ name, state }) => `${name} ${state}`)).toEqual([
+    's started',
+    't started',
+  ])
+  expect(roundTrips).toBe(1)
 })
 
 test('a transition that asks for nothing costs nothing', async () => {

@@ -3,9 +3,10 @@ import { LIMITS } from '../../base/limits.ts'
 import type { HoldingProbe } from '../store.ts'
 import { grouped, handedOut } from '../joined.ts'
 import type { Group } from '../joined.ts'
-import { Rounds } from '../rounds.ts'
+import { Rounds, isTelling } from '../rounds.ts'
 import type { Answer, Change, Query, Transition } from '../transition.ts'
 import type { Answered, Lane } from './lane.ts'
+import { lateOf } from './statement.ts'
 import type { Closing, Renderer, Request } from './statement.ts'
 
 /** One `apply` that waits for its commit. */
@@ -42,7 +43,13 @@ export type Manner = 'hopeful' | 'careful'
 /** How far a batch has got when something fails decides what is known about it. */
 export interface Progress {
   /** Set when the commit is sent: from here on it may have happened, and this is what its members return then. */
-  committing?: { readonly batch: number; readonly values: readonly unknown[]; readonly topics: ReadonlySet<string> }
+  committing?: {
+    readonly batch: number
+    readonly topics: ReadonlySet<string>
+    /** What would have come with its answer, to be asked for otherwise. */
+    readonly late: () => readonly Request[]
+    readonly values: (late: readonly Answer[]) => readonly unknown[]
+  }
 }
 
 export interface BatchPorts {
@@ -64,13 +71,13 @@ const ROLLBACK: Request = { text: 'rollback' }
  * the commit is done, with no round trip in between, to rows of `ordered`, so after it was had: their order is the order of the
  * commits, and a reader that has seen N will never be passed by a smaller one.
  */
-const ENDING: Closing = ({ checks, told, lane, batch }) => `
+const ENDING: Closing = ({ checks, told, late, lane, batch }) => `
     checked as materialized (select ${['1', ...checks].join(' * ')} as yes),
     mark as (
       insert into writers as w (id, batch, used_at) values (${lane}, ${batch}::bigint, now_ms())
       on conflict (id) do update set batch = excluded.batch, used_at = excluded.used_at where w.batch = ${batch}::bigint - 1 returning 1
     )${told === undefined ? '' : `,\n    ${ORDERED},\n    told as (${told})`}
-    select 1 / count(*)::int as marked from mark where (select yes from checked) = 1`
+    select ${[...late, '1 / count(*)::int as marked'].join(', ')} from mark where (select yes from checked) = 1`
 
 const ORDERED = `ordered as materialized (
       select pg_advisory_xact_lock(hashtext(current_schema() || '.events')) from checked where yes = 1
@@ -89,26 +96,48 @@ export async function performBatch(
   const { lane, probe } = ports
   await probe?.({ at: 'begin', when: 'before' })
   const isHopeful = manner === 'hopeful' && probe === undefined
-  const rounds = new Rounds(isHopeful)
-  for (const { start } of members) rounds.add(start())
+  const rounds = new Rounds(isHopeful ? 'all' : 'none')
+  for (const { start } of members) rounds.add(start)
   if (members.every(({ single }) => single) && probe === undefined) return performSingles(rounds, ports)
   let { opening } = ports
   let changes = 0
   for (let asked = rounds.next(); asked !== undefined; asked = rounds.next()) {
-    const ahead = rounds.takeAhead()
+    const ahead = aheadOf(rounds)
     const answers = await sendRound(ahead, asked, opening, ports)
     opening = []
-    changes += answers.reduce((sum, answer) => sum + answer.changes, ahead.length)
+    changes += answers.reduce((sum, answer) => sum + answer.changes, ahead.groups.length)
     rounds.answer(answers)
   }
-  const [values, topics, ahead] = [rounds.values(), rounds.topics(), rounds.takeAhead()]
-  const isChanged = changes + ahead.length + rounds.deferred.length > 0
+  const [topics, ahead] = [rounds.topics(), aheadOf(rounds)]
+  const isChanged = changes + ahead.groups.length + rounds.deferred.length > 0
   if (isChanged) {
-    progress.committing = { batch: ++lane.batch, values, topics }
+    const late = () => ahead.groups.slice(0, ahead.telling).map((group) => ports.renderer.stored(group))
+    const values = (answers: readonly Answer[]) => (ahead.hear(answers), rounds.values())
+    progress.committing = { batch: ++lane.batch, topics, late, values }
     await commit(opening, ahead, rounds.deferred, ports)
   }
   if (!isChanged && opening.length === 0) await lane.send([ROLLBACK])
-  return { values, changed: isChanged, topics }
+  return { values: rounds.values(), changed: isChanged, topics }
+}
+
+/** What was not waited for; first the groups that return something, which others look at. */
+interface Ahead {
+  readonly groups: readonly Group[]
+  readonly telling: number
+  /** What those have returned. */
+  readonly hear: (answers: readonly Answer[]) => void
+}
+
+function aheadOf(rounds: Rounds): Ahead {
+  const ahead = rounds.takeAhead()
+  const telling = ahead.filter(isTelling)
+  const silent = telling.length === 0 ? ahead : ahead.filter((query) => !isTelling(query))
+  const groups = grouped(telling, false)
+  return {
+    groups: [...groups, ...grouped(silent, false)],
+    telling: groups.length,
+    hear: (answers) => rounds.hear(telling, handedOut(groups, answers, telling.length)),
+  }
 }
 
 /** What the members returned, and whether there was anything to commit. */
@@ -137,7 +166,7 @@ const requestOf = ({ joint, queries }: Group, renderer: Renderer): Request =>
 const checkedRequestOf = ({ joint, queries }: Group, renderer: Renderer): Request => renderer.checked(joint!, queries)
 
 async function sendRound(
-  ahead: readonly Query<unknown>[],
+  ahead: Ahead,
   asked: readonly Query<unknown>[],
   opening: readonly Request[],
   ports: BatchPorts,
@@ -145,9 +174,10 @@ async function sendRound(
   const { lane, renderer, probe } = ports
   if (probe !== undefined) return sendProbed(asked, opening, ports, probe)
   const groups = grouped(asked, true)
-  const before = [...opening, ...grouped(ahead, false).map((group) => checkedRequestOf(group, renderer))]
+  const before = ahead.groups.map((group) => checkedRequestOf(group, renderer))
   const requests = groups.map((group) => requestOf(group, renderer))
-  const answered = renderer.opened(await lane.send([...before, ...requests]))
+  const answered = renderer.opened(await lane.send([...opening, ...before, ...requests])).slice(opening.length)
+  ahead.hear(answered.slice(0, ahead.telling))
   return handedOut(groups, answered.slice(before.length), asked.length)
 }
 
@@ -176,20 +206,24 @@ async function sendProbed(
 
 async function commit(
   opening: readonly Request[],
-  ahead: readonly Query<unknown>[],
+  ahead: Ahead,
   deferred: readonly Query<unknown>[],
   { lane, renderer, probe }: BatchPorts,
 ): Promise<void> {
   await probe?.({ at: 'commit', when: 'before' })
   const [events, ...others] = grouped(deferred, false)
   invariant(others.length === 0, 'what is kept for the commit is one kind of statement')
-  const closing = renderer.closing(grouped(ahead, false), events, ENDING, [lane.id, lane.batch])
+  const closing = renderer.closing(ahead.groups, events, ENDING, [lane.id, lane.batch])
   // A statement by itself is a transaction, unless what it begins with has to be said first.
   const isAlone = opening.length === 1 && probe === undefined
   const answers = await lane.send(isAlone ? [closing] : [...opening, closing, COMMIT])
   if (!isAlone) committedOrThrow(answers)
+  const told = answers.at(isAlone ? 0 : -2)!.rows[0]!
+  ahead.hear(ahead.groups.slice(0, ahead.telling).map(({ joint }) => lateAnswer(told[lateOf(joint!.table)])))
   await probe?.({ at: 'commit', when: 'after' })
 }
+
+const lateAnswer = (rows: unknown): Answer => ({ rows: rows as Answer['rows'], changes: 0 })
 
 /** A commit of a transaction that had failed is answered with ROLLBACK, and without an error. */
 function committedOrThrow(answers: readonly Answered[]): void {

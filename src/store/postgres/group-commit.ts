@@ -142,9 +142,10 @@ export class GroupCommit {
     if (lane !== undefined) this.#lanes.delete(lane.client)
     lane?.client.release(true)
     if (lane === undefined || committing === undefined || answered) return { kind: 'undone', error }
-    const found = await lookUpBatch(this.#options, lane.id, committing.batch)
-    if (found === 'committed') return { kind: 'committed', ...committing, changed: true }
-    return { kind: found === 'missing' ? 'undone' : 'unknown', error }
+    const { batch, late, topics, values } = committing
+    const found = await lookUpBatch(this.#options, { lane: lane.id, batch, late: late() })
+    if (found.kind !== 'committed') return { kind: found.kind === 'missing' ? 'undone' : 'unknown', error }
+    return { kind: 'committed', values: values(found.late), topics, changed: true }
   }
 
   async #acquire(): Promise<Lane> {

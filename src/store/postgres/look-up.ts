@@ -1,9 +1,10 @@
-import type { Pool } from 'pg'
+import type { Pool, PoolClient } from 'pg'
 
 import { sleep } from '../../base/clock.ts'
 import type { Clock } from '../../base/clock.ts'
 import { LIMITS } from '../../base/limits.ts'
 import type { HoldingProbe } from '../store.ts'
+import type { Answer } from '../transition.ts'
 import { isConnectionLost, sqlState } from './errors.ts'
 import type { Request } from './statement.ts'
 
@@ -14,34 +15,35 @@ interface LookUpPorts {
   readonly probe?: HoldingProbe
 }
 
+export interface LostBatch {
+  readonly lane: string
+  readonly batch: number
+  /** What its answer would have said, to be asked for if it was committed. */
+  readonly late: readonly Request[]
+}
+
+type Found = { readonly kind: 'committed'; readonly late: readonly Answer[] } | { readonly kind: 'missing' }
+
 /**
  * Whether a batch was committed whose connection broke at that moment. The answer is for good: asking for the lane's row
  * waits for a transaction that still holds it, and a batch that is found missing is sealed, so that a commit which is
  * still on its way fails (`ENDING` in batch.ts). Asked again until the database answers, within the bound.
  */
-export async function lookUpBatch(
-  ports: LookUpPorts,
-  lane: string,
-  batch: number,
-): Promise<'committed' | 'missing' | 'unknown'> {
+export async function lookUpBatch(ports: LookUpPorts, lost: LostBatch): Promise<Found | { readonly kind: 'unknown' }> {
   const { clock } = ports
   const deadline = clock.monotonicMs() + LIMITS.lockWaitMs
   for (let wait = 20; ; wait = Math.min(wait * 2, 500)) {
     try {
-      return await ask(ports, lane, batch)
+      return await ask(ports, lost)
     } catch (error) {
       const mayRecover = isConnectionLost(error) || sqlState(error) !== undefined
-      if (!mayRecover || clock.monotonicMs() > deadline) return 'unknown'
+      if (!mayRecover || clock.monotonicMs() > deadline) return { kind: 'unknown' }
       await sleep(clock, wait)
     }
   }
 }
 
-async function ask(
-  { pool, opening, probe }: LookUpPorts,
-  lane: string,
-  batch: number,
-): Promise<'committed' | 'missing'> {
+async function ask({ pool, opening, probe }: LookUpPorts, { lane, batch, late }: LostBatch): Promise<Found> {
   await probe?.({ at: 'begin', when: 'before' })
   const client = await pool.connect()
   let broken = true
@@ -60,10 +62,17 @@ async function ask(
       found = Number(rows[0]?.batch) === batch
       if (!found) await client.query('update writers set batch = $2 where id = $1', [lane, -batch])
     }
+    const told: Answer[] = []
+    if (found) for (const { text, values } of late) told.push(await rowsOf(client, text, values))
     await client.query('commit')
     broken = false
-    return found ? 'committed' : 'missing'
+    return found ? { kind: 'committed', late: told } : { kind: 'missing' }
   } finally {
     client.release(broken)
   }
+}
+
+async function rowsOf(client: PoolClient, text: string, values: Request['values']): Promise<Answer> {
+  const { rows } = await client.query<Record<string, unknown>>(text, [...(values ?? [])])
+  return { rows, changes: 0 }
 }

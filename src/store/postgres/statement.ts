@@ -1,7 +1,9 @@
 import { opened, sealed } from '../codec.ts'
+import { invariant } from '../../base/errors.ts'
 import type { TextCodec } from '../codec.ts'
-import { held, now, skipLocked } from '../sql.ts'
+import { held, now, skipLocked, storedIn } from '../sql.ts'
 import type { Sql, SqlValue } from '../sql.ts'
+import { keyOfGiven } from '../joined.ts'
 import type { Group } from '../joined.ts'
 import { GIVEN } from '../transition.ts'
 import type { Answer, Joint, Query } from '../transition.ts'
@@ -17,6 +19,8 @@ export interface Request {
 export type Closing = (parts: {
   readonly checks: readonly string[]
   readonly told: string | undefined
+  /** What is returned, as columns. */
+  readonly late: readonly string[]
   readonly lane: string
   readonly batch: string
 }) => string
@@ -60,9 +64,16 @@ export class Renderer {
   /** The same for a likely one, which fails unless it changed every row. */
   checked(joint: Joint, queries: readonly Query<unknown>[]): Request {
     let text = this.#checkedTexts.get(joint)
-    if (text === undefined)
-      this.#checkedTexts.set(joint, (text = `with likely as (${changing(joint, 0)}) select ${checkOf('likely', 1)}`))
+    if (text === undefined) this.#checkedTexts.set(joint, (text = checkedText(joint)))
     return this.own({ text, values: this.#arrays(joint, queries), name: '' })
+  }
+
+  /** What a joint statement has returned, looked up by its key. */
+  stored({ joint, queries }: Group): Request {
+    const { table, key, returns = [] } = joint!
+    invariant(key.length === 1, 'what returns something is known by one column')
+    const text = `select ${[...key, ...returns].join(', ')} from ${table} where ${key[0]} = any($1)`
+    return { text, values: [queries.map(keyOfGiven)] }
   }
 
   /** Everything that is left of a transaction in one statement: what is likely, the events, and what goes around them. */
@@ -72,13 +83,18 @@ export class Renderer {
     around: Closing,
     values: readonly [string, number],
   ): Request {
-    const groups = likely.toSorted((a, b) => this.#numberOf(a.joint!) - this.#numberOf(b.joint!))
+    const groups = likely.toSorted((a, b) => this.#placeOf(a.joint!) - this.#placeOf(b.joint!))
     const all = told === undefined ? groups : [...groups, told]
     const id = `${groups.length}:${all.map(({ joint }) => this.#numberOf(joint!)).join()}`
     let text = this.#closings.get(id)
     if (text === undefined) this.#closings.set(id, (text = closingText(groups, told, around)))
     const arrays = all.flatMap(({ joint, queries }) => this.#arrays(joint!, queries))
     return this.own({ text, values: [...arrays, ...values], name: '' })
+  }
+
+  /** The same for the same joints; first what the others may look at. */
+  #placeOf(joint: Joint): number {
+    return joint.returns === undefined ? this.#numberOf(joint) : -this.#numberOf(joint)
   }
 
   #numberOf(joint: Joint): number {
@@ -142,15 +158,29 @@ function jointText({ columns, many }: Joint, after: number): string {
 }
 
 function withAnswers(joint: Joint): string {
-  const { key, returns = [], table } = joint
-  if (key.length === 0) return jointText(joint, 0)
-  return `${jointText(joint, 0)} returning ${[...key, ...returns].map((column) => `${table}.${column}`).join(', ')}`
+  return joint.key.length === 0 ? jointText(joint, 0) : `${jointText(joint, 0)} ${returning(joint)}`
 }
 
-const changing = (joint: Joint, after: number) => `${jointText(joint, after)} returning 1`
+const returning = ({ key, returns = [], table }: Joint): string =>
+  `returning ${[...key, ...returns].map((column) => `${table}.${column}`).join(', ')}`
+
+/** Where it returns something, that too; a row at least, or nothing would be checked. */
+function checkedText(joint: Joint): string {
+  const check = checkOf('likely', 1)
+  if (joint.returns === undefined) return `with likely as (${changing(joint, 0)}) select ${check}`
+  return `with likely as (${changing(joint, 0)}) select likely.*, ${check} as checked from (values (1)) as one left join likely on true`
+}
+
+const changing = (joint: Joint, after: number) =>
+  joint.returns === undefined
+    ? `${jointText(joint, after)} returning 1`
+    : `${jointText(joint, after)} ${returning(joint)}`
 
 /** A division by zero, unless as many rows were changed as the array has. */
 const checkOf = (name: string, array: number) => `(1 / ((select count(*) from ${name}) = cardinality($${array}))::int)`
+
+/** The column of a closing that has the rows which it put into a table. */
+export const lateOf = (table: string) => `late_${table}`
 
 function closingText(groups: readonly Group[], events: Group | undefined, around: Closing): string {
   let after = 0
@@ -159,12 +189,21 @@ function closingText(groups: readonly Group[], events: Group | undefined, around
     const from = place(joint!)
     return { text: `likely${index} as (${changing(joint!, from)}),`, check: checkOf(`likely${index}`, from + 1) }
   })
+  const telling = groups.flatMap(({ joint }, index) =>
+    joint!.returns === undefined ? [] : [{ name: `likely${index}`, table: joint!.table }],
+  )
+  const late = telling.map(({ name, table }) => `(select json_agg(${name}) from ${name}) as ${lateOf(table)}`)
+  // What is stored here is not in its table before all of this is over.
+  const likely = telling.reduce(
+    (text, { name, table }) => text.replaceAll(storedIn(table).strings[0]!, name),
+    parts.map(({ text }) => text).join('\n    '),
+  )
   const told =
     events === undefined
       ? undefined
       : jointText(events.joint!, place(events.joint!)).replace(' from unnest(', ' from ordered, unnest(')
   const [lane, batch] = [`$${after + 1}`, `$${after + 2}`]
-  return `with ${parts.map(({ text }) => text).join('\n    ')}${around({ checks: parts.map(({ check }) => check), told, lane, batch })}`
+  return `with ${likely}${around({ checks: parts.map(({ check }) => check), told, late, lane, batch })}`
 }
 
 /**

@@ -279,10 +279,12 @@ function runMember(connection: Connection, member: Member): void {
 /** As many of them as begin with a number of statements: what a batch may take is looked at after each few. */
 function runSideBySide(connection: Connection, members: readonly Member[], from: number): number {
   const at = connection.instant()
-  const rounds = new Rounds(true)
+  const rounds = new Rounds('silent')
   let next = from
-  for (let statements = 0; next < members.length && statements < LIMITS.sideBySide; next += 1)
-    statements += rounds.add(started(members[next]!))
+  for (let statements = 0; next < members.length && statements < LIMITS.sideBySide; next += 1) {
+    const member = members[next]!
+    statements += rounds.add(() => started(member))
+  }
   for (let asked = rounds.next(); asked !== undefined; asked = rounds.next()) {
     connection.executeLikely(rounds.takeAhead(), at)
     rounds.answer(connection.executeTogether(asked, at))
