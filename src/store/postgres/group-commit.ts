@@ -46,6 +46,7 @@ export class GroupCommit {
   readonly #lanes = new WeakMap<object, Lane>()
   readonly #waiting: Member[] = []
   readonly #busy = new Set<Promise<void>>()
+  #kept: Lane | undefined
   #scheduled = false
   #closed = false
 
@@ -68,6 +69,7 @@ export class GroupCommit {
       await Promise.all(this.#busy)
       await new Promise((resolve) => setImmediate(resolve))
     }
+    this.#kept?.client.release()
   }
 
   #schedule(): void {
@@ -129,7 +131,7 @@ export class GroupCommit {
     try {
       lane = await this.#acquire()
       const performed = await performBatch(members, manner, { lane, renderer, opening, probe }, progress)
-      lane.client.release()
+      this.#keep(lane)
       return { kind: 'committed', ...performed }
     } catch (failure) {
       return this.#afterFailure(failure, lane, progress)
@@ -148,8 +150,18 @@ export class GroupCommit {
     return { kind: 'committed', values: values(found.late), topics, changed: true }
   }
 
+  /** One is at hand for whoever comes next: a commit of its own takes a twentieth less than by way of the pool. */
+  #keep(lane: Lane): void {
+    if (this.#kept !== undefined || this.#options.pool.waitingCount > 0) return lane.client.release()
+    this.#kept = lane
+  }
+
   async #acquire(): Promise<Lane> {
     const { pool, random } = this.#options
+    const kept = this.#kept
+    this.#kept = undefined
+    if (kept?.isOver === false) return kept
+    kept?.client.release(true)
     const client = await pool.connect()
     const lane = this.#lanes.get(client) ?? new Lane(client, random)
     this.#lanes.set(client, lane)

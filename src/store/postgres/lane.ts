@@ -25,10 +25,13 @@ export class Lane {
   readonly id: string
   readonly client: PoolClient
   batch = 0
+  /** The pool looks after those that it has, and nobody else after the others. */
+  isOver = false
 
   constructor(client: PoolClient, random: Randomness) {
     this.client = client
     this.id = random.hex(16)
+    client.once('end', () => (this.isOver = true))
   }
 
   /** Sends everything at once, one round trip, and waits for all the answers. */
