@@ -293,6 +293,8 @@ export const LIMITS = {
   longestPage: 1_000,
   /** Entries, messages and runs of one thread that are shown at once, the newest. */
   threadShown: 1_000,
+  /** Characters of what a call was given, shown in its thread while it is under way; its run has all of it. */
+  inputShown: 4_000,
 
   /** Events that one page of the log looks through for those that were asked for: some 20 ms. */
   eventsLooked: 20_000,

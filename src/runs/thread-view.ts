@@ -2,6 +2,7 @@ import { actionsSince } from '../actions/action.ts'
 import type { Action } from '../actions/action.ts'
 import { viewActionBriefly } from '../actions/view.ts'
 import type { ThreadId } from '../base/ids.ts'
+import { LIMITS } from '../base/limits.ts'
 import { lastEventSeq } from '../events/event.ts'
 import type { Transition } from '../store/transition.ts'
 import { entriesBefore } from '../threads/conversation.ts'
@@ -40,10 +41,16 @@ export function* readWholeThread(id: ThreadId, limit: number): Transition<WholeT
   }
 }
 
+/** Of a call that is under way: what its model was asked stands in the conversation only once that is answered. */
+function viewAsked({ input, endedAt }: Run): { readonly input?: unknown } {
+  if (input === null || endedAt !== null || input.length > LIMITS.inputShown) return {}
+  return { input: JSON.parse(input) as unknown }
+}
+
 /** What `threads show --json` prints and `GET /api/v1/threads/ID` answers. */
 export const viewWholeThread = ({ thread, runs, entries, actions, messages, seq }: WholeThread) => ({
   ...viewThread(thread),
-  runs: runs.map((run) => viewRun(run)),
+  runs: runs.map((run) => ({ ...viewRun(run), ...viewAsked(run) })),
   conversation: entries.map(viewStep),
   actions: actions.map(viewActionBriefly),
   messages: messages.map(viewMessage),

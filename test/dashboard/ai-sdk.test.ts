@@ -19,7 +19,7 @@ const sums = defineFunction<{ terms: readonly number[] }>('sums', async (run) =>
   return { total }
 })
 
-/** One that was approved and ended, one that waits for a person, and a function without a model. */
+/** One that was approved and ended, one that waits for a person, one of which nothing is said yet, and a function without a model. */
 async function work(home: string): Promise<void> {
   const runtime = await createRuntime({ home, agents: [notary, sums] })
   await runtime.start()
@@ -31,6 +31,9 @@ async function work(home: string): Promise<void> {
   await runtime.call({ function: 'notary', input: { wish: 'bread' }, threadId: 'ticket 4712' })
   await asks()
   await runtime.close()
+  const absent = await createRuntime({ home, agents: [notary] })
+  await absent.call({ function: 'notary', input: { wish: 'salt' }, threadId: 'ticket 4713' })
+  await absent.close()
 }
 
 inBrowser('a loop of the AI SDK', (open) => {
@@ -47,6 +50,17 @@ inBrowser('a loop of the AI SDK', (open) => {
     expect(await page.locator('#text').isDisabled()).toBe(true)
     await page.locator('.run a', { hasText: 'Run' }).click()
     await page.locator('figure', { hasText: 'What it was called with' }).getByText('"wish": "milk"').waitFor()
+  })
+
+  test('a call of it shows what it was given until there is a first answer', async () => {
+    const daemon = town()
+    const page = await open(daemon, { path: '/threads/ticket%204713' })
+    await page.waitForSelector('.run[data-state=queued]')
+    expect(JSON.parse((await page.locator('.user .text').textContent())!)).toEqual({ wish: 'salt' })
+    const inputs = async (thread: string) =>
+      (await daemon.api.call('threads.show', { thread })).runs.map(({ input }) => input)
+    expect(await inputs('ticket 4713')).toEqual([{ wish: 'salt' }])
+    expect(await inputs('ticket 4711')).toEqual([undefined])
   })
 
   test('a function without a model shows what came of it, in its thread and on the page of its run', async () => {

@@ -85,10 +85,13 @@ export function conversationOf(thread: WholeThread, said: ReadonlyMap<string, Sa
     // A run that was stopped in the middle of its turn has taken messages of which the conversation says nothing.
     const taken = thread.messages.filter(({ id, consumedByRun }) => consumedByRun === run.id && !heard.has(id))
     const live = said.get(run.id)
+    // The first answer brings what was asked for it; until then it is what the call was given.
+    const given = own.length === 0 && (run.input ?? undefined) !== undefined ? [givenTo(run)] : []
     const mine = run === current ? waiting : []
     const before = mine.filter(({ createdAt }) => live === undefined || Date.parse(createdAt) <= live.since)
     const after = mine.filter((message) => !before.includes(message))
     return [
+      ...given,
       ...own.flatMap((step) => [
         ...ofStep(step, messages),
         ...(actionsOf.get(step.seq) ?? []).map((action): ConversationItem => ({
@@ -107,6 +110,13 @@ export function conversationOf(thread: WholeThread, said: ReadonlyMap<string, Sa
   const dead = thread.messages.filter(({ state }) => state === 'dead')
   return [...items, ...[...rest, ...dead].map(ofMessage)]
 }
+
+const givenTo = ({ id, agent, input }: WholeThread['runs'][number]): ConversationItem => ({
+  kind: 'user',
+  key: `input ${id}`,
+  text: asText(input),
+  from: `a call of ${agent}`,
+})
 
 /** What was heard of a reply: it goes on, or it was cut off with its run and is not part of the record. */
 const liveOf = (run: Run, { text, reply }: Said): ConversationItem => ({

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-import { instant } from './common.ts'
+import { anything, instant } from './common.ts'
 import { action, run, runState, step } from './run.ts'
 import { schedule } from './schedule.ts'
 
@@ -60,7 +60,8 @@ export const message = z.object({
 export const wholeMessage = message.extend({ attachment: z.string().optional() })
 
 export const wholeThread = branch.extend({
-  runs: z.array(run),
+  /** `input`: what a call that is under way was given. */
+  runs: z.array(run.extend({ input: anything.optional() })),
   conversation: z.array(step),
   actions: z.array(action),
   messages: z.array(message),
