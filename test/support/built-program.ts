@@ -44,7 +44,13 @@ export function builtFixtures(): Promise<string> {
 let program: Promise<string> | undefined
 let fixtures: Promise<string> | undefined
 
-const OTHERS = ['package-lock.json', 'package.json', 'tsdown.config.ts', 'src/tsconfig.json']
+const OTHERS = [
+  'test/support/build-program.ts',
+  'package-lock.json',
+  'package.json',
+  'tsdown.config.ts',
+  'src/tsconfig.json',
+]
 const SOURCES = ['src/**/*.{ts,mjs}', 'bin/*', ...OTHERS]
 
 async function findOrBuild(what: 'program' | 'fixtures', sources: readonly string[]): Promise<string> {
