@@ -157,7 +157,9 @@ export function withParameters(url: string, parameters: Readonly<Record<string, 
   return parsed.href
 }
 
+/** On the server that all tests share by the connection that is there: a new one takes it longer than the question. */
 export async function query(url: string, text: string): Promise<Record<string, unknown>[]> {
+  if (isShared(url)) return (await keep(text)).at(-1)?.rows ?? []
   const client = new pg.Client(url.replace(/\?.*/, ''))
   await client.connect()
   try {
@@ -166,6 +168,8 @@ export async function query(url: string, text: string): Promise<Record<string, u
     await client.end()
   }
 }
+
+const isShared = (url: string) => new URL(url).host === new URL(inject('postgres')).host
 
 /** For a database alone: in memory where there is some. No test here cuts the power, and every commit waits for its disk. */
 function databaseFolder(): string {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 
-import pg from 'pg'
+import { query } from './engines.ts'
 
 /**
  * The state of a run as the database has it. For waiting: asking by a command again and again would take the time of the
@@ -27,15 +27,8 @@ function peekSqlite(path: string, run: string): string | undefined {
 }
 
 async function peekPostgres(url: string, run: string): Promise<string | undefined> {
-  const { searchParams } = new URL(url)
-  const client = new pg.Client(url.replace(/\?.*/, ''))
-  await client.connect()
-  try {
-    const schema = searchParams.get('schema') ?? 'public'
-    return stateIn((await client.query(`select state from ${schema}.runs where id = $1`, [run])).rows)
-  } finally {
-    await client.end()
-  }
+  const schema = new URL(url).searchParams.get('schema') ?? 'public'
+  return stateIn(await query(url, `select state from ${schema}.runs where id = '${run}'`))
 }
 
 const stateIn = ([row]: readonly unknown[]) => (row as { readonly state: string } | undefined)?.state

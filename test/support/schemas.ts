@@ -85,12 +85,17 @@ export async function setClock(schema: string, now: number): Promise<void> {
 
 let keeper: Promise<pg.Client> | undefined
 
+interface Answer {
+  readonly rowCount: number | null
+  readonly rows?: Record<string, unknown>[]
+}
+
 /** One connection for all that the tests of this worker do beside the stores. */
-export async function keep(text: string): Promise<readonly { readonly rowCount: number | null }[]> {
+export async function keep(text: string): Promise<readonly Answer[]> {
   keeper ??= connected()
   // Several statements have several answers.
   const answers: unknown = await (await keeper).query(text)
-  return (Array.isArray(answers) ? answers : [answers]) as { rowCount: number | null }[]
+  return (Array.isArray(answers) ? answers : [answers]) as Answer[]
 }
 
 async function connected(): Promise<pg.Client> {
