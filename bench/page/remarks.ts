@@ -19,7 +19,7 @@ export const REMARKS: Readonly<Record<string, string>> = {
   'W1, PostgreSQL, a step, 1 caller':
     'Nobody shares the commit of a single caller: one round trip, with the lock that orders the events and the number of the batch in the same transaction.',
   'W2, PostgreSQL, submit to result, p50':
-    'Two commits, one after the other, each synced: the call with its claim and the intent of its step, and the outcome with the end. The first takes two round trips, since the number of the run is needed by its step; a run has rows in three tables, with their indexes, where the peer inserts one row and deletes it.',
+    'Two commits, one after the other, each synced and each one round trip: the call with its claim and the intent of its step, and the outcome with the end. Of a call on an idle machine, 0.5 ms are before the first packet, 1.5 until the intent is on disk, 0.5 around the step, 0.9 until the end is. The peer (graphile-worker 0.18.0) tells that a job is complete when its body has returned, before the end of it is written: its figure has one commit less. Beside those whose result is on disk when it is seen, ours is the first. With neither side synced, 0.35 ms of processor time are between them: a run has rows in three tables, with their indexes, where the peer inserts one row and deletes it.',
   'W3, SQLite, enqueue, one a call': A_JOB,
   'W3, SQLite, enqueue, in bulk': A_JOB,
   'W3, SQLite, drain': A_DRAIN,

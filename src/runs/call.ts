@@ -1,4 +1,5 @@
 import { digestOf } from '../base/canonical-json.ts'
+import { invariant } from '../base/errors.ts'
 import type { AttemptId, RunId, ThreadId, WorkerId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { integer, json, row, text } from '../store/row.ts'
@@ -118,15 +119,17 @@ export function claimedHere(call: NewCall, { attemptId }: CallPlace): ClaimedCal
  */
 export function* callHere(call: NewCall, place: CallPlace, steps: readonly string[] = []): Transition<CalledHere> {
   const { id, agent, priority = 0 } = call
-  const { workerId, leaseMs } = place
+  const { workerId } = place
   const unstored = claimedHere(call, place)
   const { threadId } = unstored
-  const [stored] = yield* together([
+  const [stored, attempts] = yield* together([
     insertCallHere(call),
-    insertFirstAttempt(unstored, workerId, leaseMs),
+    insertFirstAttempt(call, unstored, place),
     ...steps.map((step) => beginFirstStep(refOfCall(unstored), step)),
   ])
   if (stored === undefined) return yield* knownCall(call)
+  // Without it nobody would ever take it over.
+  invariant(attempts === 1, `the call ${id} was stored without its claim`)
   yield* record({ type: 'run.queued', threadId, runId: id, data: { agent, priority } }, 'call.started')
   yield* record({ type: 'run.started', threadId, runId: id, data: { attempt: 1, fence: 1, workerId } }, 'call.started')
   return { kind: 'claimed', call: { ...unstored, seq: stored.seq } }
@@ -312,8 +315,8 @@ const insertCallAttempt = (call: ClaimedCall, workerId: WorkerId, leaseMs: numbe
   change(ATTEMPTS, attemptValues(call, workerId, leaseMs))
 
 /** The same where the call is stored with it. */
-const insertFirstAttempt = (call: ClaimedCall, workerId: WorkerId, leaseMs: number): Query<number> =>
-  change(FIRST_ATTEMPTS, attemptValues(call, workerId, leaseMs))
+const insertFirstAttempt = ({ key }: NewCall, claimed: ClaimedCall, { workerId, leaseMs }: CallPlace): Query<number> =>
+  change(key === undefined ? FIRST_ATTEMPTS : KEYED_FIRST_ATTEMPTS, attemptValues(claimed, workerId, leaseMs))
 
 function attemptValues(call: ClaimedCall, workerId: WorkerId, leaseMs: number): Given['values'] {
   const { attemptId: id, id: runId, attempt: number, fence, slots = [] } = call
@@ -346,6 +349,8 @@ const ATTEMPTS: Joint = {
 }
 
 const FIRST_ATTEMPTS: Joint = { ...ATTEMPTS, many: attemptsOf(storedIn('runs')) }
+/** Statements of one kind are asked together where the first of them comes: those of keyed calls come after these are stored. */
+const KEYED_FIRST_ATTEMPTS: Joint = { ...FIRST_ATTEMPTS }
 
 /** It holds no slots. */
 export const endCallAttempt = (id: AttemptId, outcome: string): Query<number> => change(ATTEMPT_ENDS, [id, outcome])

@@ -195,6 +195,30 @@ describe.each(engines)('calls of functions on $name', (engine) => {
     await assertInvariants(store)
   })
 
+  test.each([
+    ['first without', [undefined, 'a key', undefined, 'another']],
+    ['first with', ['a key', undefined, 'another', undefined]],
+  ])('calls with a key and without that are begun at once have their claims each: %s', async (_, keys) => {
+    const store = await open()
+    await store.apply(openCalls, 'adder')
+    const workerId = await addWorker(store)
+    const place = () => ({ workerId, leaseMs: LEASE_MS, attemptId: newAttemptId(random) })
+    const known = aCall()
+    await store.apply(callOne, known)
+    // With one that turns out to be there already, which is not likely: then PostgreSQL asks for each by itself, too.
+    for (const others of [[], [known]]) {
+      const calls = keys.map((key) => aCall(key === undefined ? {} : { key: `${key} ${others.length}` }))
+      const answers = await Promise.all([
+        ...calls.map((call) => store.apply(callHere, call, place(), call.key === undefined ? ['one'] : [])),
+        ...others.map((call) => store.apply(callOne, call)),
+      ])
+      expect(answers.map(({ kind }) => kind)).toEqual([...calls.map(() => 'claimed'), ...others.map(() => 'existing')])
+      const held = (await store.read(heldAttempts)).map(({ runId }) => runId)
+      expect(calls.filter(({ id }) => !held.includes(id))).toEqual([])
+      await assertInvariants(store)
+    }
+  })
+
   test.each<[Resolution, string, number]>([
     [{ kind: 'happened', by: 'Grace', result: 7 }, 'pay done by Grace', 0],
     [{ kind: 'did-not-happen', by: 'Grace' }, 'pay failed by Grace', 0],

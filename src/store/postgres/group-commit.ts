@@ -46,7 +46,7 @@ export class GroupCommit {
   readonly #lanes = new WeakMap<object, Lane>()
   readonly #waiting: Member[] = []
   readonly #busy = new Set<Promise<void>>()
-  #kept: Lane | undefined
+  #kept: { readonly lane: Lane; readonly cancel: () => void } | undefined
   #scheduled = false
   #closed = false
 
@@ -69,7 +69,7 @@ export class GroupCommit {
       await Promise.all(this.#busy)
       await new Promise((resolve) => setImmediate(resolve))
     }
-    this.#kept?.client.release()
+    this.#letGo()
   }
 
   #schedule(): void {
@@ -79,7 +79,10 @@ export class GroupCommit {
     setImmediate(() => {
       this.#scheduled = false
       if (this.#waiting.length === 0 || this.#busy.size >= LIMITS.writingConnections) return
-      const work = this.#commitTogether(takeBatch(this.#waiting))
+      const members = takeBatch(this.#waiting)
+      const work = this.#commitTogether(members).catch((error: unknown) =>
+        members.forEach(({ reject }) => reject(error)),
+      )
       this.#busy.add(work)
       void work.finally(() => {
         this.#busy.delete(work)
@@ -147,19 +150,39 @@ export class GroupCommit {
     const { batch, late, topics, values } = committing
     const found = await lookUpBatch(this.#options, { lane: lane.id, batch, late: late() })
     if (found.kind !== 'committed') return { kind: found.kind === 'missing' ? 'undone' : 'unknown', error }
-    return { kind: 'committed', values: values(found.late), topics, changed: true }
+    try {
+      return { kind: 'committed', values: values(found.late), topics, changed: true }
+    } catch (unread) {
+      // It is committed, and what it came to cannot be told: what it stored is gone again.
+      return { kind: 'unknown', error: unread }
+    }
   }
 
-  /** One is at hand for whoever comes next: a commit of its own takes a twentieth less than by way of the pool. */
+  /**
+   * For a moment one is at hand for whoever comes next: a commit of its own takes a twentieth less than by way of the pool. No longer:
+   * the pool looks after those that nobody uses, and others may need it.
+   */
   #keep(lane: Lane): void {
-    if (this.#kept !== undefined || this.#options.pool.waitingCount > 0) return lane.client.release()
-    this.#kept = lane
+    const { pool, clock } = this.#options
+    if (this.#kept !== undefined || pool.waitingCount > 0) return lane.client.release()
+    this.#kept = { lane, cancel: clock.after(LIMITS.keptConnectionMs, () => this.#letGo()) }
+  }
+
+  #letGo(): void {
+    const lane = this.#takeKept()
+    lane?.client.release(lane.isOver)
+  }
+
+  #takeKept(): Lane | undefined {
+    const kept = this.#kept
+    this.#kept = undefined
+    kept?.cancel()
+    return kept?.lane
   }
 
   async #acquire(): Promise<Lane> {
     const { pool, random } = this.#options
-    const kept = this.#kept
-    this.#kept = undefined
+    const kept = this.#takeKept()
     if (kept?.isOver === false) return kept
     kept?.client.release(true)
     const client = await pool.connect()

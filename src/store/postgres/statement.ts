@@ -192,6 +192,10 @@ function closingText(groups: readonly Group[], events: Group | undefined, around
   const telling = groups.flatMap(({ joint }, index) =>
     joint!.returns === undefined ? [] : [{ name: `likely${index}`, table: joint!.table }],
   )
+  invariant(
+    new Set(telling.map(({ table }) => table)).size === telling.length,
+    'one for each table tells what it stored',
+  )
   const late = telling.map(({ name, table }) => `(select json_agg(${name}) from ${name}) as ${lateOf(table)}`)
   // What is stored here is not in its table before all of this is over.
   const likely = telling.reduce(
