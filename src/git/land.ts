@@ -71,15 +71,22 @@ async function unlessBegun(
   refused: Refused,
 ): Promise<Landed> {
   for (const gitDir of await gitDirsOf(repo)) {
-    if (!(await hasBegun(stageOf(gitDir, runId)))) continue
-    throw new HoldfastError('git/landing-begun', `a landing was begun, and ${refused.reason}`, {
-      remedy: 'end that, or bring the working tree back; the landing goes on by itself',
-      retry: { afterMs: 1_000 },
-    })
+    const stage = stageOf(gitDir, runId)
+    if (!(await hasBegun(stage))) continue
+    // They need the index to end what they are in; what they do to the files meanwhile is seen when it goes on.
+    await unlockIndex(gitDir, stage).catch(() => {})
+    throw landingBegun(refused)
   }
   const tip = await readRef(git, repo, target)
   return tip !== undefined && (await isIn(git, repo, to, tip)) ? { kind: 'landed', followed: false } : refused
 }
+
+const landingBegun = ({ reason }: Refused) =>
+  new HoldfastError('git/landing-begun', `a landing was begun, and ${reason}`, {
+    remedy:
+      'end that, or bring the working tree back (one that is gone for good: `git worktree prune`); the landing goes on by itself',
+    retry: { afterMs: 1_000 },
+  })
 
 /** Nobody has it checked out: the branch is all there is to move. */
 async function landBranch(
@@ -146,7 +153,9 @@ async function takeIndex(git: Git, { top, gitDir }: Tree, stage: string): Promis
       retry: { afterMs: 1_000 },
     })
   }
-  return ready('file-system', `the file system of ${top} has no hard links, so files cannot be put in place`)
+  const refused = ready('file-system', `the file system of ${top} has no hard links, so files cannot be put in place`)
+  if (begun) throw landingBegun(refused)
+  return refused
 }
 
 async function followHead(git: Git, site: Site, changes: readonly Change[], landing: Landing): Promise<void> {
@@ -168,7 +177,8 @@ async function moveBranch(git: Git, repo: Repository, { target, from, to, runId 
 
 async function landInTree(git: Git, repo: Repository, { top, gitDir }: Tree, landing: Landing): Promise<Landed> {
   if ((await stat(top)).dev !== (await stat(gitDir)).dev) {
-    return ready('file-system', `${top} is on another file system than its git folder, so files cannot be put in place`)
+    const reason = `${top} is on another file system than its git folder, so files cannot be put in place`
+    return unlessBegun(git, repo, landing, ready('file-system', reason))
   }
   const stage = stageOf(gitDir, landing.runId)
   const refused = await takeIndex(git, { top, gitDir }, stage)

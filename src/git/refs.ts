@@ -1,8 +1,10 @@
+import { existsSync } from 'node:fs'
 import { lstat, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
 import { sleep } from '../base/clock.ts'
 import { HoldfastError, invariant } from '../base/errors.ts'
+import { syncFolder } from '../base/files.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { Git, Sha } from './git.ts'
 import type { Repository } from './repository.ts'
@@ -48,7 +50,9 @@ export async function setRef(git: Git, repo: Repository, ref: string, change: Re
  * there after a power loss, also where the repository is not on the disk of the database.
  */
 async function syncName(commonDir: string, ref: string): Promise<void> {
-  // A ref that is kept in another way has no folder: packed, or in tables, where `refs/heads` is a file.
+  // A ref that is kept in another way has no folder: packed, or in tables, where `refs/heads` is a file and `reftable` names them all.
+  const tables = join(commonDir, 'reftable')
+  if (existsSync(tables)) await syncFolder(tables)
   for (let name = dirname(ref); name !== '.'; name = dirname(name)) await syncIfThere(join(commonDir, name))
 }
 

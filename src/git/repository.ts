@@ -150,7 +150,11 @@ async function look(git: Git, folder: string): Promise<readonly string[] | undef
 }
 
 async function trusted(git: Git): Promise<Trust> {
-  const end = await askGit(git, ['config', '-z', '--get-all', 'safe.directory'], { asUser: true })
+  const ask = (...how: string[]) =>
+    askGit(git, ['config', '-z', ...how, '--get-all', 'safe.directory'], { asUser: true })
+  // `~/x` is said out here: where it is used nobody has a home. One with a home that nobody knows spoils the answer, and is left as it is.
+  const paths = await ask('--type=path')
+  const end = paths.code === 0 ? paths : await ask()
   // All of them, in their order: an empty one takes back what was said before it.
   return { 'safe.directory': end.stdout.toString().split('\0').slice(0, -1) }
 }

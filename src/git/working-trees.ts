@@ -1,6 +1,7 @@
 import { lstat, readFile, readdir, realpath } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 
+import { errorCode } from '../base/files.ts'
 import type { Git } from './git.ts'
 import type { Repository } from './repository.ts'
 import { runGit } from './run-git.ts'
@@ -52,8 +53,11 @@ async function gitDirOf(top: string): Promise<string | undefined> {
 /** Of all working trees, also of those whose folder is not there. */
 export async function gitDirsOf({ commonDir }: Repository): Promise<string[]> {
   const linked = join(commonDir, 'worktrees')
-  const names = await readdir(linked).catch(() => [])
-  return [commonDir, ...names.map((name) => join(linked, name))]
+  const found = await readdir(linked, { withFileTypes: true }).catch((error: unknown) => {
+    if (errorCode(error) === 'ENOENT') return []
+    throw error
+  })
+  return [commonDir, ...found.filter((each) => each.isDirectory()).map(({ name }) => join(linked, name))]
 }
 
 /** A branch that is in the middle of a rebase or a bisection belongs to it, though HEAD is elsewhere. */

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { describe, expect, test } from 'vitest'
@@ -20,6 +20,8 @@ function begin(gitDir: string): void {
   const stage = join(gitDir, 'holdfast', 'run_1')
   mkdirSync(stage, { recursive: true })
   writeFileSync(join(stage, 'begun'), '')
+  writeFileSync(join(stage, 'lock'), '')
+  linkSync(join(stage, 'lock'), join(gitDir, 'index.lock'))
 }
 
 function rebase({ project, env }: GitWorld): void {
@@ -34,7 +36,10 @@ describe('a landing that was begun is not said to wait, but goes on when it can'
     const { world, repo, commit } = await scene()
     rebase(world)
     begin(repo.commonDir)
+    mkdirSync(join(repo.commonDir, 'worktrees'))
+    writeFileSync(join(repo.commonDir, 'worktrees', '.DS_Store'), 'of a file manager')
     await expect(world.land(repo, commit)).rejects.toMatchObject(UNCERTAIN)
+    // Its lock is not in the way of those who have to end it.
     world.user(['rebase', '--abort'])
     expect(await world.land(repo, commit)).toEqual({ kind: 'landed', followed: true })
     rebase(world)

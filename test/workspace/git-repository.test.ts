@@ -73,6 +73,13 @@ describe('a folder', () => {
       for (const folder of ['', '/another/one'])
         world.user(['config', '--global', '--add', 'safe.directory', folder], world.folder)
       await expect(world.open()).rejects.toMatchObject({ code: 'git/not-trusted' })
+      const mine = join(world.env['HOME']!, 'mine')
+      world.user(['init', '-q', mine], world.folder)
+      world.user(['commit', '-q', '--allow-empty', '-m', 'first'], mine)
+      chownSync(mine, 4_321, 4_321)
+      await expect(world.open(mine)).rejects.toMatchObject({ code: 'git/not-trusted' })
+      world.user(['config', '--global', '--add', 'safe.directory', '~/mine'], world.folder)
+      expect((await world.open(mine)).top).toBe(mine)
     },
   )
 
@@ -236,7 +243,7 @@ describe('refs, folders and what is left', () => {
     expect(opened).toEqual(['refs/heads/new/deep', 'refs/heads/new', 'refs/heads', 'refs'])
   })
 
-  test('a branch of a repository that keeps its refs in tables has no folder to sync', async () => {
+  test('a branch of a repository that keeps its refs in tables has the folder of those to sync, and no other', async () => {
     const world = new GitWorld()
     const repo = await world.start()
     // There `refs/heads` is a file; the git that we need at least knows no tables, so one that only says yes stands in for it.
@@ -244,9 +251,14 @@ describe('refs, folders and what is left', () => {
     world.write({ '.git/refs/heads': 'this repository uses the reftable format\n', '../yes/git': '#!/bin/sh\n' })
     chmodSync(join(world.folder, 'yes/git'), 0o755)
     const git = { ...world.git, env: { ...world.env, PATH: join(world.folder, 'yes') } }
+    mkdirSync(join(repo.commonDir, 'reftable'))
+    const open = vi.spyOn(process.getBuiltinModule('node:fs/promises'), 'open')
     for (const ref of ['refs/heads/feature/x', 'refs/heads/plain']) {
       expect(await setRef(git, repo, ref, { to: repo.commit, old: null })).toBe('set')
     }
+    const opened = open.mock.calls.map(([path]) => relative(repo.commonDir, String(path)))
+    open.mockRestore()
+    expect(opened.filter((path) => path === 'reftable')).toHaveLength(2)
   })
 
   test('only what is ours and of no known run is swept', async () => {
