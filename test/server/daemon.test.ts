@@ -29,7 +29,7 @@ test('a reader goes on with Last-Event-ID at the next daemon, whether the last o
   const place = new Installation()
   const read: number[] = []
   const port = await quietPort()
-  for (const end of ['SIGKILL', 'SIGTERM', undefined] as const) {
+  for (const end of ['SIGKILL', 'SIGTERM', 'SIGHUP', undefined] as const) {
     const daemon = await demoDaemon(place, quickDemo(300), port)
     const reader = await openStream(daemon.url, 'header', daemon.token, read.at(-1) ?? 0)
     await post(`${daemon.url}/api/v1/messages`, { agent: 'clerk', text: 'hello' }, daemon.token)
@@ -47,7 +47,7 @@ test('a reader goes on with Last-Event-ID at the next daemon, whether the last o
     } else {
       daemon.process.kill(end)
       await until('it notices', () => Promise.resolve(reader.ended))
-      expect(reader.ended).toBe(end === 'SIGTERM' ? 'clean' : 'cut')
+      expect(reader.ended).toBe(end === 'SIGKILL' ? 'cut' : 'clean')
       await daemon.process.ended
     }
     read.push(...reader.ids)

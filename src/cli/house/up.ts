@@ -84,20 +84,22 @@ function announce({ runtime, output }: Context, window: Window): void {
     )
 }
 
-/** The first asks to drain, the second not to wait. */
+/** The first asks to drain, the second not to wait. A terminal that closes asks once, however often it says so: nobody is there to be in a hurry. */
 function twoSignals(): { readonly first: Promise<void>; readonly second: AbortSignal; ignore(): void } {
   const hurry = new AbortController()
   let onFirst = () => {}
   const first = new Promise<void>((resolve) => (onFirst = resolve))
   let count = 0
-  const onSignal = () => {
+  const onSignal = (signal: NodeJS.Signals) => {
     count += 1
     if (count === 1) onFirst()
-    else hurry.abort()
+    else if (signal !== 'SIGHUP') hurry.abort()
   }
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, onSignal)
+  for (const signal of SIGNALS) process.on(signal, onSignal)
   const ignore = () => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, onSignal)
+    for (const signal of SIGNALS) process.off(signal, onSignal)
   }
   return { first, second: hurry.signal, ignore }
 }
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
