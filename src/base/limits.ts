@@ -367,6 +367,8 @@ export const LIMITS = {
   // Git (src/git).
   /** One git command: the checkout of a million files takes less; what takes longer hangs on a disk or a network mount. */
   gitMs: 30 * 60_000,
+  /** What was written is on disk by then, or nobody vouches for it: an agent waits for this before it waits for a person. */
+  writeOutMs: 60_000,
   /** What one git command may print into our memory: the names of a million files. */
   gitOutputBytes: 256 * 1024 * 1024,
   /** A diff that is shown; a person reads less, and the commit has the rest. */

@@ -1,7 +1,7 @@
 import { lstat, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-import { ensureFolder, errorCode, named, syncFolder } from '../base/files.ts'
+import { ensureFolder, errorCode, named, syncFolder, writeFileAtomic } from '../base/files.ts'
 import { thisPlace } from '../processes/identity.ts'
 import { copyIndexFile } from './index-file.ts'
 import { bringExtras, checkExtras, type Extras } from './extras.ts'
@@ -45,7 +45,7 @@ export interface OpenTree extends Extras {
 /**
  * A private repository at `base`, checked out, on a branch of its own. What an earlier try left half made is removed first. Throws
  * `git/no-such-extra` for a copy or link of what is not there, is outside, or is tracked. Complete means: no death of a process can leave less. After a
- * power loss files may be missing: then open it again, from the checkpoint if there is one.
+ * power loss files may be missing: then it is opened again, or given up.
  */
 export async function openTree(git: Git, repo: Repository, place: TreePlace, options: OpenTree): Promise<void> {
   await checkExtras(repo.top, options)
@@ -61,7 +61,7 @@ async function makeTree(git: Git, repo: Repository, place: TreePlace, options: O
   await git.point?.('open/begun')
   await mkdir(place.tree)
   await makePrivate(git, repo, place.git, { head: { branch, commit: base }, extras: options })
-  await noteBoot(place)
+  await writeFile(place.boot, thisPlace().boot)
   await git.point?.('open/repository-made')
   await onOwnIndex(place.index, 'empty', async (index) => {
     await fillFolder(git, repo, { folder: place.tree, index }, content)
@@ -88,17 +88,26 @@ export const isOpen = (place: TreePlace): Promise<boolean> =>
     () => false,
   )
 
-export const noteBoot = (place: TreePlace): Promise<void> => writeFile(place.boot, thisPlace().boot)
+/** Whole or not at all: half a note would be another boot's. */
+export async function noteBoot(place: TreePlace): Promise<void> {
+  const { boot } = thisPlace()
+  if ((await bootOf(place)) !== boot) await writeFileAtomic(place.boot, boot)
+}
 
 /**
- * Whether the machine went on since it was made. Otherwise files may be missing in it, or be empty: nobody syncs what is written there.
+ * Whether the machine went on since it was made, or taken up. Otherwise files may be missing in it, or be empty: nobody syncs what is written there.
  * One that says nothing was made before anybody asked.
  */
-export const isOfThisBoot = (place: TreePlace): Promise<boolean> =>
-  readFile(place.boot, 'utf8').then(
-    (boot) => boot === thisPlace().boot,
-    (error: unknown) => errorCode(error) === 'ENOENT',
-  )
+export async function isOfThisBoot(place: TreePlace): Promise<boolean> {
+  const boot = await bootOf(place)
+  return boot === undefined || boot === thisPlace().boot
+}
+
+const bootOf = (place: TreePlace): Promise<string | undefined> =>
+  readFile(place.boot, 'utf8').catch((error: unknown) => {
+    if (errorCode(error) === 'ENOENT') return undefined
+    throw error
+  })
 
 /** Where a check runs: a folder of its own, its index (ours), and its repository, all three beside each other. */
 export interface CheckPlace {

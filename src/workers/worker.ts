@@ -189,6 +189,8 @@ export class Worker {
       ...this.#calls.remaining().map(refOfCall),
     ]
     this.#unsettled.push(...remaining)
+    const trees = this.#workspaces.letGo([...this.#held.values()].map(({ claim }) => claim.run.id))
+    await Promise.race([trees, sleep(this.#options.clock, LIMITS.drainMs, hurry, { ref: false })])
     await this.#release()
     await this.stop()
     return { handedOver: remaining.length }

@@ -6,10 +6,9 @@ import { describe, expect, test } from 'vitest'
 import type { RunId } from '../../src/base/ids.ts'
 import { readOwner } from '../../src/processes/attempt-folder.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
-import { attemptsOf } from '../../src/runs/attempt.ts'
 import { handOverRun } from '../../src/runs/recover.ts'
 import { refOf } from '../../src/workers/execute.ts'
-import { checkPlace, treePlace } from '../../src/workers/workspace/ports.ts'
+import { checkPlace } from '../../src/workers/workspace/ports.ts'
 import type { WorkspacePoint } from '../../src/workers/workspace/ports.ts'
 import { findWorkspace } from '../../src/workspace/workspace.ts'
 import type { Workspace } from '../../src/workspace/workspace.ts'
@@ -77,62 +76,6 @@ test('a check whose worker died ends with a cancel: the run is cancelled when it
   expect(stage.seen()).toEqual(before)
   await stage.assertSound()
 })
-
-/** As a power loss leaves a tree that nobody has synced: a file of the last commit is empty. The next life of the machine is another. */
-async function losePower(stage: WorkStage, id: RunId): Promise<void> {
-  const workspace = await stage.workspace(id)
-  const { tree, boot } = treePlace(workspace, workspace.opening!)
-  writeFileSync(join(tree, 'a.txt'), '')
-  writeFileSync(boot, 'another one')
-}
-
-describe('after a power loss', () => {
-  test('what a command left in its tree does not land: it may not be all of it [workspace/all-or-nothing]', async () => {
-    const stage = await WorkStage.begin()
-    const before = stage.seen()
-    const id = await stage.submit('echo new > new.txt')
-    await start(stage, 'workspace/worked').ended
-    await losePower(stage, id)
-    await start(stage, '-').ended
-    const { run, workspace } = await stage.over(id)
-    expect([run.state, workspace.state]).toEqual(['failed', 'discarded'])
-    expect(run.error).toContain('the machine went down')
-    expect(stage.seen()).toEqual(before)
-    await stage.assertSound()
-  })
-
-  test('a command that had not been started gets its tree anew', async () => {
-    const stage = await WorkStage.begin()
-    const { files } = stage.seen()
-    const id = await stage.submit('echo new > new.txt')
-    await start(stage, 'workspace/active').ended
-    await losePower(stage, id)
-    await start(stage, '-').ended
-    expect((await stage.over(id)).workspace.state).toBe('landed')
-    expect(stage.seen().files).toEqual({ ...files, 'new.txt': 'new\n' })
-    await stage.assertSound()
-  })
-
-  test('that was none, as its worker had let go of the run in order, the work lands', async () => {
-    const stage = await WorkStage.begin()
-    const id = await stage.submit('echo new > new.txt')
-    const late = await latecomer(stage, 'workspace/worked')
-    void late.worker.perform(id)
-    await late.reached()
-    const { opening } = await stage.workspace(id)
-    await stage.store.apply(handOverRun, await refOfRunning(stage, id))
-    writeFileSync(treePlace(await stage.workspace(id), opening!).boot, 'another one')
-    await (await stage.worker()).recover(id)
-    expect((await stage.over(id)).workspace.state).toBe('landed')
-    await late.goOn()
-    await stage.assertSound()
-  })
-})
-
-async function refOfRunning(stage: WorkStage, id: RunId) {
-  const attempt = (await stage.store.read(attemptsOf, id)).at(-1)!
-  return { id: attempt.id, runId: id, fence: attempt.fence }
-}
 
 /** A worker that comes to a point and waits there, while another one takes its run. */
 async function latecomer(stage: WorkStage, at: WorkspacePoint) {

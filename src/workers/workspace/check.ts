@@ -11,8 +11,10 @@ import type { Git } from '../../git/git.ts'
 import { readBlob } from '../../git/repository.ts'
 import type { Repository } from '../../git/repository.ts'
 import { changedIn, checkOut } from '../../git/tree.ts'
+import { readOwner } from '../../processes/attempt-folder.ts'
 import { describeEnd } from '../../processes/command.ts'
 import type { CommandEnd, OutputText } from '../../processes/command.ts'
+import { thisPlace } from '../../processes/identity.ts'
 import { detectSeal } from '../../processes/sealed.ts'
 import { startCommand } from '../../processes/start-command.ts'
 import type { Outcome as CommandOutcome } from '../../processes/supervised.ts'
@@ -76,9 +78,16 @@ export async function runCheck(
   if (outcome.kind !== 'ended' || wasStopped(outcome.end)) return undefined
   const verdict = verdictOf(outcome.end, workspace)
   if (verdict.verdict !== 'passed') return verdict
+  // Nobody syncs what it is checked out in: after a power loss its files say nothing of what the check did to them.
+  if (!isOfThisBoot(checkPlace(workspace, mark).command)) return undefined
   const touched = await changedIn(git, repo, placeOf(workspace, checked, mark))
   const others = touched.filter((path) => path !== validator.file)
   return others.length === 0 ? verdict : { ...verdict, verdict: 'not_validated', why: wrote(others) }
+}
+
+function isOfThisBoot(folder: string): boolean {
+  const owner = readOwner(folder)
+  return owner?.kind === 'supervisor' && owner.identity.boot === thisPlace().boot
 }
 
 /** Only its time is its own. Who else stopped it says nothing of the work: a machine that goes down, or somebody who came back late. */

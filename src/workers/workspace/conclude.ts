@@ -23,7 +23,7 @@ import { refOf, untilStored } from '../execute.ts'
 import type { Executor } from '../execute.ts'
 import { endChecks, forgetCheck, hasBegun, runCheck } from './check.ts'
 import { holdsRun, nameWork } from './name.ts'
-import { cutShort, isSound } from './sound.ts'
+import { cutShort, isSound, keep, triesOf, writtenOut } from './sound.ts'
 import { Brake, apartOf, checksOf, messageOf, repositoryOf, treePlace, waitForChange } from './ports.ts'
 import type { WorkspacePorts } from './ports.ts'
 
@@ -44,6 +44,7 @@ interface Concluding {
   readonly git: Git
   readonly repo: Repository
   readonly brake: Brake
+  readonly isAgent: boolean
 }
 
 /**
@@ -67,7 +68,8 @@ export async function concludeWork(
     await ports.point?.('workspace/worked')
     const git = { ...ports.git, signal: brake.signal }
     const repo = await repositoryOf(git, found)
-    const checked = await bringToChecked({ executor, ports, ref: refOf(claim), git, repo, brake }, found)
+    const isAgent = claim.run.request.kind === 'agent'
+    const checked = await bringToChecked({ executor, ports, ref: refOf(claim), git, repo, brake, isAgent }, found)
     return checked.passed ? outcome : notValidated(outcome, checked.verdict)
   } catch (error) {
     if (error instanceof Interrupted && error.by === 'superseded') return undefined
@@ -103,14 +105,18 @@ async function bringToChecked(concluding: Concluding, found: Workspace): Promise
 
 /** Everything that is in the tree becomes one commit, under our ref; the same again after a crash. */
 async function prepare(concluding: Concluding, workspace: Workspace): Promise<Workspace> {
-  const { executor, ports, ref, git, repo } = concluding
+  const { executor, ports, ref, git, repo, isAgent } = concluding
   const place = treePlace(workspace, workspace.opening!)
-  if (!(await untilStored(executor, () => isSound(ports, ref, place)))) throw cutShort(place)
+  const tries = () => untilStored(executor, triesOf(ports, workspace))
+  if (!(await isSound(workspace, tries))) throw cutShort(place)
+  const before = isAgent ? await tries() : undefined
   const { work, taken } = await commitOf(ports, git, repo, workspace)
   await nameWork(ports, repo, workspace, work, () => holdsRun(ports, ref))
   const { changed, changedCount, linesAdded, linesRemoved, leftOut, leftOutCount } = taken
   const prepared = { work, changed, changedCount, linesAdded, linesRemoved, leftOut, leftOutCount }
   const done = went(await untilStored(executor, () => ports.store.apply(prepareWorkspace, ref, prepared)))
+  // An agent that has to go on from here, after a power loss, may begin with this.
+  if (before !== undefined) await keep(ports, workspace, before, { work })
   await ports.point?.('workspace/prepared')
   return done
 }
@@ -244,7 +250,7 @@ function went(progress: Progress): Workspace {
   throw new Interrupted(progress.kind)
 }
 
-/** The run is about to wait: what is there is kept under our ref, in case its tree is gone when it goes on. */
+/** The run is about to wait: what is there is kept under our ref, in case its tree is gone when it goes on, and the tree is written out. */
 export async function checkpoint(
   ports: WorkspacePorts,
   executor: Executor,
@@ -253,7 +259,11 @@ export async function checkpoint(
   const workspace = await untilStored(executor, () => ports.store.read(findWorkspace, claim.run.id))
   if (workspace?.state !== 'active' || workspace.mode === 'shadow') return undefined
   const repo = await repositoryOf(ports.git, workspace)
+  const before = await untilStored(executor, triesOf(ports, workspace))
   const { work } = await commitOf(ports, ports.git, repo, workspace)
   await nameWork(ports, repo, workspace, work, () => holdsRun(ports, refOf(claim)))
-  return untilStored(executor, () => ports.store.apply(checkpointWorkspace, refOf(claim), work))
+  const done = await untilStored(executor, () => ports.store.apply(checkpointWorkspace, refOf(claim), work))
+  if (done.kind === 'done')
+    await keep(ports, workspace, before, { work, ...(await writtenOut(ports, workspace, before)) })
+  return done
 }

@@ -5,7 +5,8 @@ import type { Git } from '../../git/git.ts'
 import { fileAt, openRepository } from '../../git/repository.ts'
 import type { OpenedRepository } from '../../git/repository.ts'
 import { observe } from '../../git/shadow.ts'
-import { isOpen, openTree } from '../../git/tree.ts'
+import { isOpen, noteBoot, openTree } from '../../git/tree.ts'
+import type { TreePlace } from '../../git/tree.ts'
 import type { Claim } from '../../runs/claim.ts'
 import type { Outcome } from '../../runs/finish.ts'
 import { activateWorkspace, openWorkspace, restoreWorkspace, resumeWorkspace } from '../../workspace/open.ts'
@@ -18,7 +19,7 @@ import { endChecks } from './check.ts'
 import { holdsRun, nameWork } from './name.ts'
 import { Brake, checksOf, extrasOf, messageOf, repositoryOf, treePlace } from './ports.ts'
 import type { WorkspacePorts } from './ports.ts'
-import { cutShort, isSound } from './sound.ts'
+import { currentCheckpoint, cutShort, isSound, triesOf } from './sound.ts'
 import { sweepRepository } from './sweep.ts'
 
 /** Where a run works. */
@@ -156,7 +157,7 @@ async function makeFirst(opener: Opener, workspace: Workspace): Promise<Progress
   return untilStored(executor, () => ports.store.apply(activateWorkspace, refOf(claim)))
 }
 
-/** Where the work went on before. If that is gone: from the last checkpoint, without which nobody can say what had been done. */
+/** Where the work went on before. If that is gone, or not whole: from a checkpoint that has all of it, without which nobody can say what had been done. */
 async function takeUp(opener: Opener, known: Workspace): Promise<Progress> {
   const { ports, executor, claim } = opener
   const before = await checksOf(known)
@@ -165,20 +166,23 @@ async function takeUp(opener: Opener, known: Workspace): Promise<Progress> {
   if (active.kind !== 'superseded') await endChecks(ports, known, before)
   if (active.kind !== 'done') return active
   const { workspace } = active
+  const tries = () => untilStored(executor, triesOf(ports, workspace))
   const place = treePlace(workspace, workspace.opening!)
   const isThere = await isOpen(place)
-  if (isThere && (await untilStored(executor, () => isSound(ports, refOf(claim), place)))) return active
-  // A command that is to be started was never started: nothing was done in its tree.
-  const from = workspace.work ?? (claim.run.request.kind === 'command' ? workspace.base : null)
-  if (from === null && isThere) throw cutShort(place)
-  if (from === null) {
-    throw new HoldfastError('workspace/tree-gone', `its working tree, ${place.tree}, is gone`, {
-      remedy: 'start the work again',
-    })
+  if (isThere && (await isSound(workspace, tries))) {
+    await noteBoot(place)
+    return active
   }
+  // A command that is to be started was never started: nothing was done in its tree.
+  const isNew = claim.run.request.kind === 'command'
+  const from = isNew ? workspace.base : await currentCheckpoint(workspace, tries)
+  if (from === null) throw isThere ? cutShort(place) : gone(place)
   await makeTree(opener, workspace, from)
   return untilStored(executor, () => ports.store.apply(restoreWorkspace, refOf(claim)))
 }
+
+const gone = ({ tree }: TreePlace) =>
+  new HoldfastError('workspace/tree-gone', `its working tree, ${tree}, is gone`, { remedy: 'start the work again' })
 
 /** In a folder of this attempt's own: who comes back late works beside the one that is used. */
 async function makeTree({ ports, claim, git }: Opener, workspace: Workspace, base: string): Promise<void> {

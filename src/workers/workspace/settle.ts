@@ -35,6 +35,7 @@ import { nameWork, settles } from './name.ts'
 import { repositoryOf, treePlace, waitForChange } from './ports.ts'
 import type { WorkspacePorts } from './ports.ts'
 import { notSeen, settleShadow } from './shadow.ts'
+import { isSound, triesOf } from './sound.ts'
 import { sweepOne } from './sweep.ts'
 
 /** One that this process has, to be settled. */
@@ -212,14 +213,16 @@ async function landPatiently(
 /** What is there is kept under our ref before anything is removed. */
 async function discard({ ports, git, repo, workspace }: Settling): Promise<void> {
   const { store, workerId } = ports
-  const { runId, folder, request, opening } = workspace
+  const { runId, folder, request, opening, work } = workspace
   const keptMs = request.keepMs ?? LIMITS.discardedKeptMs
   const isThere = opening !== null && (await isOpen(treePlace(workspace, opening)))
-  const found = isThere ? await commitOf(ports, git, repo, workspace) : undefined
+  // What a power loss left of a tree is worth keeping only where there is nothing else.
+  const isBest = isThere && (work === null || (await isSound(workspace, triesOf(ports, workspace))))
+  const found = isBest ? await commitOf(ports, git, repo, workspace) : undefined
   if (found !== undefined) await nameWork(ports, repo, workspace, found.work, () => settles(ports, workspace))
   await ports.point?.('workspace/snapshot-kept')
   const prepared = found === undefined ? undefined : { ...found.taken, work: found.work }
-  const kept = prepared !== undefined || workspace.work !== null
+  const kept = prepared !== undefined || work !== null
   await store.apply(discardedWorkspace, runId, workerId, prepared, kept ? keptMs : 0)
   await removeFolder(git, folder)
 }

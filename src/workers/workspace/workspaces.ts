@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts'
+import { describeError } from '../../base/errors.ts'
 import type { Randomness, RunId, WorkerId } from '../../base/ids.ts'
 import { thisPlace } from '../../processes/identity.ts'
 import type { Claim } from '../../runs/claim.ts'
@@ -86,6 +87,17 @@ export class Workspaces implements RunWorkspaces {
     await this.#ports.point?.('workspace/ended')
     await settleWorkspace(this.#ports, runId)
     await untilSettled(this.#ports, runId)
+  }
+
+  /** This worker stops, and somebody goes on with these runs, perhaps in another boot of the machine. Never throws. */
+  async letGo(runs: readonly RunId[]): Promise<void> {
+    for (const runId of runs) {
+      try {
+        await (await import('./sound.ts')).letGoOf(this.#ports, runId)
+      } catch (error) {
+        this.#ports.warn(`a power loss would end ${runId}: ${describeError(error)}`)
+      }
+    }
   }
 
   /** What others on this machine left undone. */
