@@ -106,6 +106,16 @@ export const FOUND: readonly Found[] = [
     what: 'A hook that named an error by a word that every object has (`__proto__`) ended in an error of the database.',
     now: 'What comes from outside is looked up in maps.',
   },
+  {
+    method: 'zombies',
+    what: 'A write in doubt was run again, as a person said, although the paused worker had woken and done it after the person had looked.',
+    now: 'The probe of a write is asked once more before it is run again.',
+  },
+  {
+    method: 'power-loss',
+    what: 'What a power loss had left of the private tree of a git transaction, with files that were missing or empty, was landed.',
+    now: 'A tree of another boot is relied upon only where it was written out after the last that was done in it.',
+  },
 ]
 
 const LONG_HOME =
@@ -131,6 +141,8 @@ export const EXPLAINED: Readonly<Record<string, string>> = {
     'the end of a session whose error was called `__proto__` was looked up in an object, found there what every object has, and the database refused that: the event was answered with an error. The word is in a test now',
   'simulation 153':
     'the wall clock was set back by ten minutes, and the world was judged before what waits for a time of that clock could go on; nothing was lost, and worlds wait for it now',
+  'zombies 551':
+    'a worker was paused in front of a write, and its run taken over; a person looked, saw nothing, and had it run again; meanwhile the worker woke, did it and ended, so that nobody stood in the way any more, and it was done again. Where a write has a probe, that is asked once more now before a person has it run again; a test has it for functions and for tools',
   'zombies 1':
     'a command that changed hands twice was looked for in the home folder of its second worker, not found there, and ended; the run was lost and said so, nothing was done twice. It is looked for where it was started, and a stop for a lost lease carries a fence; the seed is a test now',
 }

@@ -107,8 +107,13 @@ async function settleOne(doing: Doing): Promise<Action> {
   if (start.kind === 'refused') throw new Stopped(start.why)
   if (start.kind === 'settled') return start.action
   ports.onAction(start.action)
-  return performAction({ ...doing, action: start.action })
+  const begun = { ...doing, action: start.action }
+  // A person said so by what was seen then. Who could still do it is gone by now, and may have done it before that.
+  const found = tool === undefined || action.tries === 0 ? NO_ANSWER : await askedIn(begun, tool)
+  return found.kind === 'done' ? settle(begun, found, 'its probe') : performAction(begun)
 }
+
+const askedIn = (doing: Doing, tool: Tool) => asked(tool, doing.action.input, contextOf(doing, tool))
 
 const nowOf = ({ agent, policy, approvalMs }: ActPorts, tool: Tool | undefined): Now => ({
   agent,

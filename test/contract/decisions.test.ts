@@ -285,6 +285,16 @@ describe.each(engines)('decisions on $name', (engine) => {
       await assertInvariants(store)
     })
 
+    test('is not done again where its probe says that it was done since, whatever a person had seen [actions/no-blind-retry]', async () => {
+      const { stage, store, doubt } = await inDoubt()
+      stage.probe = () => Promise.resolve({ kind: 'done', result: 'it is there by now' })
+      await store.apply(resolveDoubt, doubt.id, { kind: 'run-again', by: 'ann' })
+      await stage.finished(await stage.claim())
+      expect(toolResults(stage, 1)).toEqual(['it is there by now'])
+      expect(stage.effects).toEqual([])
+      await assertInvariants(store)
+    })
+
     test('of a run that has ended can still be settled, but not done again', async () => {
       const { store, runId, doubt } = await inDoubt()
       await store.apply(cancelRun, runId, { by: 'ann' })

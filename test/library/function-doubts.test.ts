@@ -92,6 +92,24 @@ describe('a step that was cut off', () => {
     expect(await runtime.doubts.list()).toEqual([])
   })
 
+  test('is not done again where its probe says that it was done since, whatever a person had seen [actions/no-blind-retry]', async () => {
+    let [tries, world] = [0, 'unknown' as 'unknown' | 'done']
+    const sender = defineFunction('sender', (run) =>
+      run.step('send', () => Promise.reject(new Error(`no answer to ${(tries += 1)}`)), {
+        probe: () => (world === 'done' ? { outcome: world, result: 'sent' } : { outcome: world }),
+      }),
+    )
+    const runtime = await open([sender])
+    const call = await runtime.call({ function: 'sender' })
+    const { id } = await firstDoubt(runtime)
+    // Who had begun it comes to it only now.
+    world = 'done'
+    await runtime.doubts.resolve(id, { resolution: 'run-again', by: 'Grace' })
+    expect(await call.result()).toBe('sent')
+    expect(tries).toBe(1)
+    expect(await runtime.doubts.list()).toEqual([])
+  })
+
   test('beside another that goes on: the other is over and recorded before the run waits', async () => {
     const gate = Promise.withResolvers<string>()
     const pair = defineFunction('pair', async (run) =>

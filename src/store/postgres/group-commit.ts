@@ -81,7 +81,7 @@ export class GroupCommit {
       if (this.#waiting.length === 0 || this.#busy.size >= LIMITS.writingConnections) return
       const members = takeBatch(this.#waiting)
       const work = this.#commitTogether(members).catch((error: unknown) =>
-        members.forEach(({ reject }) => reject(error)),
+        members.forEach((member) => member.reject(error)),
       )
       this.#busy.add(work)
       void work.finally(() => {

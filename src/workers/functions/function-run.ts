@@ -246,8 +246,14 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     if (this.#opening !== undefined && !(await this.#isStored())) return this.#dropped(begun)
     const advanced = isWithCall ? undefined : await this.#advance(begun.name)
     if (advanced?.kind === 'refused') return this.#gone(begun, { kind: 'stopped', why: advanced.why })
-    // Whoever takes it over judges it by its intent: nothing has happened here, and nothing will. It is let go of, or nobody could:
-    // a lease that was late is renewed again as soon as the database is back.
+    return this.#unlessStopped(begun)
+  }
+
+  /**
+   * Its intent is on disk. Whoever takes it over judges it by that: nothing has happened here, and nothing will. It is let go of, or nobody
+   * could: a lease that was late is renewed again as soon as the database is back.
+   */
+  async #unlessStopped(begun: Try): Promise<void> {
     if (this.signal.reason === 'lease-lost') return this.#gone(begun, this.#stopped())
     if (this.#isHalted || this.signal.aborted) return this.#notDone(begun)
   }
@@ -397,10 +403,18 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     if (judged.kind === 'settled') return this.#again(judged.step, work, options)
     if (judged.kind === 'failed') throw judged.error
     if (judged.kind === 'restart') return this.#restart(known, work, options)
-    if (judged.kind === 'again') return this.#perform(this.#tryOf(known, judged.tries, true), work, options)
+    if (judged.kind === 'again') return this.#onceMore(this.#tryOf(known, judged.tries, true), work, options)
     if (judged.kind === 'doubt')
       this.#settle(cut, { effect: 'write', state: 'in_doubt', result: null, error: judged.error, by: 'nobody' })
     return this.#stop(judged.kind === 'refused' ? { kind: 'stopped', why: judged.why } : { kind: 'undecided' })
+  }
+
+  /** A person said so by what was seen then. Who could still do it is gone by now, and may have done it before that. */
+  async #onceMore<T>(begun: Try, work: Work<T>, options: Options): Promise<T> {
+    const answer = await askProbe(keyOf(this.id, begun.name), this.signal, options)
+    if (answer.outcome === 'done') return this.#found<T>(begun, answer.result)
+    await this.#unlessStopped(begun)
+    return this.#perform(begun, work, options)
   }
 
   #tryOf({ name, actionId }: Step, tries: number, listed = actionId !== null): Try {
