@@ -109,7 +109,7 @@ export const FOUND: readonly Found[] = [
   {
     method: 'zombies',
     what: 'A write in doubt was run again, as a person said, although the paused worker had woken and done it after the person had looked.',
-    now: 'The probe of a write is asked once more before it is run again.',
+    now: 'The probe of a write is asked once more before it is run again, and the word of who had begun it counts until then.',
   },
   {
     method: 'power-loss',
@@ -142,7 +142,8 @@ export const EXPLAINED: Readonly<Record<string, string>> = {
   'simulation 153':
     'the wall clock was set back by ten minutes, and the world was judged before what waits for a time of that clock could go on; nothing was lost, and worlds wait for it now',
   'zombies 551':
-    'a worker was paused in front of a write, and its run taken over; a person looked, saw nothing, and had it run again; meanwhile the worker woke, did it and ended, so that nobody stood in the way any more, and it was done again. Where a write has a probe, that is asked once more now before a person has it run again; a test has it for functions and for tools',
+    'a worker was paused in front of a write, and its run taken over; a person looked, saw nothing, and had it run again; meanwhile the worker woke, did it and ended, so that nobody stood in the way any more, and it was done again. Where a write has a probe, that is asked once more now before it is run again, and the word of who had begun it counts until then; tests have both',
+  'zombies 866': 'the same, of a tool that has no probe',
   'zombies 1':
     'a command that changed hands twice was looked for in the home folder of its second worker, not found there, and ended; the run was lost and said so, nothing was done twice. It is looked for where it was started, and a stop for a lost lease carries a fence; the seed is a test now',
 }

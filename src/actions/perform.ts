@@ -199,19 +199,22 @@ export function* settleAction(action: Action, settlement: Settlement): Transitio
   return settled
 }
 
-/** Who had begun it and was given up comes back and says what became of it: nobody need decide that any more. */
+/**
+ * Who had begun it and was given up comes back and says what became of it: nobody need decide that any more. That it is done counts also where a
+ * person has had it run again, who could not know, as long as it has not begun.
+ */
 function* settleDoubt(action: Action, settlement: Settlement): Transition<Action | undefined> {
   if (settlement.state === 'in_doubt') return undefined
   yield* holdRun(action.runId)
   const settled = yield* writeSettlement(action, settlement, 'in_doubt')
   if (settled !== undefined) yield* resumeDecided(action.runId)
-  return settled
+  return settled ?? (settlement.state === 'done' ? yield* writeSettlement(action, settlement, 'approved') : undefined)
 }
 
 function* writeSettlement(
   action: Action,
   { state, result, error, by }: Settlement,
-  from: 'started' | 'in_doubt',
+  from: 'started' | 'in_doubt' | 'approved',
 ): Transition<Action | undefined> {
   return yield* first(
     actionRow,

@@ -113,8 +113,8 @@ export function* settleLate({ runSeq, runId }: StepsRef, outcome: StepOutcome): 
       and tries = ${outcome.tries} and state = 'in_doubt'`,
   )
   const action = listed === undefined ? undefined : yield* findAction.single(actionIdOf(runId, outcome.name))
-  if (action?.state === 'in_doubt' && action.tries === outcome.tries)
-    yield* followAction(yield* settleAction(action, settlementOf(outcome)))
+  const isOpen = action?.state === 'in_doubt' || (action?.state === 'approved' && outcome.state === 'done')
+  if (isOpen && action.tries === outcome.tries) yield* followAction(yield* settleAction(action, settlementOf(outcome)))
 }
 
 /** What was said about an action in doubt holds for the step that it is. */

@@ -8,6 +8,7 @@ import { cancelRun } from '../../src/runs/cancel.ts'
 import { openDoubts, resolveDoubt } from '../../src/actions/doubt.ts'
 import type { Resolution } from '../../src/actions/doubt.ts'
 import { readStatement } from '../../src/actions/statement.ts'
+import { startAgain } from '../../src/actions/step-doubt.ts'
 import { finishCall, parkCall } from '../../src/runs/finish-call.ts'
 import { finishRun } from '../../src/runs/finish.ts'
 import { heldAttempts, takeOverRun } from '../../src/runs/recover.ts'
@@ -246,6 +247,18 @@ describe.each(engines)('calls of functions on $name', (engine) => {
     expect((await store.apply(resolveDoubt, action.id, { kind: 'did-not-happen', by: 'Grace' })).kind).toBe(
       'not-in-doubt',
     )
+    await assertInvariants(store)
+  })
+
+  test('that it was done counts also where a person has had it run again, as long as it has not begun [actions/once]', async () => {
+    const store = await open()
+    const { call, action } = await inDoubt(store)
+    await store.apply(resolveDoubt, action.id, { kind: 'run-again', by: 'Grace' })
+    await store.apply(advanceRun, refOfCall(call), [done('pay')])
+    expect(await states(store, call.id)).toEqual(['pay done by its function'])
+    const [again] = (await claimed(store, 1)) as [ClaimedCall]
+    expect(await store.apply(startAgain, refOfCall(again), action)).toMatchObject({ kind: 'refused' })
+    expect(await states(store, call.id)).toEqual(['pay done by its function'])
     await assertInvariants(store)
   })
 

@@ -295,6 +295,22 @@ describe.each(engines)('decisions on $name', (engine) => {
       await assertInvariants(store)
     })
 
+    test.each([
+      ['done', ['did a'], []],
+      ['failed', ['did a'], ['a']],
+    ] as const)(
+      'is run again, as a person says, unless who had begun it says before that what became of it: %s [actions/once]',
+      async (state, told, effects) => {
+        const { stage, store, doubt } = await inDoubt()
+        await store.apply(resolveDoubt, doubt.id, { kind: 'run-again', by: 'ann' })
+        await store.apply(settleAction, doubt, { state, result: 'did a', by: 'the tool' })
+        await stage.finished(await stage.claim())
+        expect(toolResults(stage, 1)).toEqual(told)
+        expect(stage.effects).toEqual(effects)
+        await assertInvariants(store)
+      },
+    )
+
     test('of a run that has ended can still be settled, but not done again', async () => {
       const { store, runId, doubt } = await inDoubt()
       await store.apply(cancelRun, runId, { by: 'ann' })
