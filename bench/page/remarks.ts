@@ -7,6 +7,9 @@ const IN_BULK_ON_POSTGRES = `${A_JOB} The server's time, 512 in each statement: 
 
 const A_DRAIN_ON_POSTGRES = `${A_JOB} The server's time a job, 64 in each statement: claim 22 µs, attempt 19, its end 10, the end of the run 19, two events 9: 80 µs and 3.5 kB of its log. Two claims are under way at once, each for half of the places and in two round trips, so that the worker and the server are both busy. A changed row is a new entry in each index of its table; without those by which people look at runs (by state, by agent) it would be 71 µs. The best peer takes 29 µs for all of its own.`
 
+const STALLS =
+  'In three runs it was 52, 440 and 32 ms on SQLite, 131, 58 and 238 ms on PostgreSQL; in the run before these, on another day, 28 and 38. Single commits of the raw peers took up to 0.2 s meanwhile (W2, p99): the disk of this machine stands still now and then, and what is due just then waits for it.'
+
 /**
  * What stands in the way where a target is missed, by `workload, engine, what`: shown only where the figures say that it is missed.
  * A remark is a measurement, not an excuse: it names the cost and where it was seen.
@@ -26,6 +29,8 @@ export const REMARKS: Readonly<Record<string, string>> = {
   'W3, PostgreSQL, enqueue, one a call': A_JOB,
   'W3, PostgreSQL, enqueue, in bulk': IN_BULK_ON_POSTGRES,
   'W3, PostgreSQL, drain': A_DRAIN_ON_POSTGRES,
+  'W4, SQLite, lateness, p99': STALLS,
+  'W4, PostgreSQL, lateness, p99': STALLS,
   'W4, SQLite, processor time, worker and server':
     'Each firing is a line in the ledger, a run that is claimed, carried out and ended, and an event for each of them; a peer with less keeps one row a job. Its statements are nearly half of it: of these the line (stored, dispatched, settled) is 26%, the schedule (moved on, ended) 11%, the run with its attempt and events 21%, the commits 19%. The peers with the least processor time look for what is due twice or ten times a second, and are late by as much.',
   'W6, SQLite, cold start against node -e 0':
