@@ -335,10 +335,10 @@ export class Model {
     return action.state === 'started' && state === 'approved' ? 'started' : 'not started'
   }
 
-  /** What its tool says of this try; of one that was given up too, but not that nobody knows. */
+  /** What its tool says of this try; of one that was given up too, but not that nobody knows; of one that is to be run again, that it is done. */
   conclude(action: Action, tries: number, state: Concluded): string {
-    const isOpen = action.state === 'started' || (action.state === 'in_doubt' && state !== 'in_doubt')
-    if (!isOpen || action.tries !== tries) return action.state
+    const open = { started: true, in_doubt: state !== 'in_doubt', approved: state === 'done' && tries > 0 }
+    if (!open[action.state as keyof typeof open] || action.tries !== tries) return action.state
     if (action.state === 'in_doubt') this.#decided(action.runId)
     this.#settle(action, state)
     return state

@@ -144,6 +144,16 @@ export const EXPLAINED: Readonly<Record<string, string>> = {
   'zombies 551':
     'a worker was paused in front of a write, and its run taken over; a person looked, saw nothing, and had it run again; meanwhile the worker woke, did it and ended, so that nobody stood in the way any more, and it was done again. Where a write has a probe, that is asked once more now before it is run again, and the word of who had begun it counts until then; tests have both',
   'zombies 866': 'the same, of a tool that has no probe',
+  'zombies 1100':
+    'a run that a worker had ended whose clock was 400 days behind was gone at the end. It may be that its history was pruned by another one with the right clock, for which it was that old; **this is not settled yet**',
+  ...Object.fromEntries(
+    [4069, 4182, 4203, 4351].map((seed) => [
+      `model-based ${seed}`,
+      'the word of who had begun a write counted for the first time also where a person has it run again, and the model did not know that; it does now, and so it was found that the same word counted for a write that had never begun: nobody says that, and it is refused now. The seed passes',
+    ]),
+  ),
+  'fuzzing 23955':
+    'a duration of a hundred thousand letters was refused in a sentence that repeated all of them; it repeats the beginning now, and a test has it',
   'zombies 1':
     'a command that changed hands twice was looked for in the home folder of its second worker, not found there, and ended; the run was lost and said so, nothing was done twice. It is looked for where it was started, and a stop for a lost lease carries a fence; the seed is a test now',
 }

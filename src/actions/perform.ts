@@ -208,7 +208,8 @@ function* settleDoubt(action: Action, settlement: Settlement): Transition<Action
   yield* holdRun(action.runId)
   const settled = yield* writeSettlement(action, settlement, 'in_doubt')
   if (settled !== undefined) yield* resumeDecided(action.runId)
-  return settled ?? (settlement.state === 'done' ? yield* writeSettlement(action, settlement, 'approved') : undefined)
+  if (settled !== undefined || settlement.state !== 'done' || action.tries === 0) return settled
+  return yield* writeSettlement(action, settlement, 'approved')
 }
 
 function* writeSettlement(

@@ -92,6 +92,7 @@ test('how long the ledger keeps what was settled is a duration', () => {
     retention: { occurrencesKeptMs: 30 * 86_400_000 },
   })
   expect(describeError(failure('{ "retention": { "occurrences": 30 } }'))).toContain('must be a duration')
+  expect(describeError(failure(`{ "retention": { "runs": "${'D'.repeat(100_000)}" } }`)).length).toBeLessThan(500)
   expect(describeError(failure('{ "retention": { "run": "1d" } }'))).toContain('"retention.run" is not a setting')
 })
 
