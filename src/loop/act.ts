@@ -102,18 +102,18 @@ async function settleOne(doing: Doing): Promise<Action> {
   const tool = ports.tools.get(action.tool)
   const rival = action.tries === 0 ? undefined : await couldStill(ports, tool, action)
   if (rival !== undefined) return (await ports.store.apply(doubtAgain, action, rival)) ?? action
+  // A person has it run again by what was seen then. Who could still do it is gone by now, and may have done it before that.
+  const found =
+    action.tries === 0 || tool === undefined ? NO_ANSWER : await asked(tool, action.input, contextOf(doing, tool))
+  if (found.kind === 'done') return settle(doing, found, 'its probe')
+  if (signal.aborted) throw new Stopped('cancel-requested')
   await ports.folders.prepare(markOf(action, action.tries + 1))
   const start = await ports.store.apply(startAction, attempt, action.id, nowOf(ports, tool))
   if (start.kind === 'refused') throw new Stopped(start.why)
   if (start.kind === 'settled') return start.action
   ports.onAction(start.action)
-  const begun = { ...doing, action: start.action }
-  // A person said so by what was seen then. Who could still do it is gone by now, and may have done it before that.
-  const found = tool === undefined || action.tries === 0 ? NO_ANSWER : await askedIn(begun, tool)
-  return found.kind === 'done' ? settle(begun, found, 'its probe') : performAction(begun)
+  return performAction({ ...doing, action: start.action })
 }
-
-const askedIn = (doing: Doing, tool: Tool) => asked(tool, doing.action.input, contextOf(doing, tool))
 
 const nowOf = ({ agent, policy, approvalMs }: ActPorts, tool: Tool | undefined): Now => ({
   agent,

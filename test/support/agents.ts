@@ -53,6 +53,15 @@ export interface Settings {
   readonly [more: string]: unknown
 }
 
+/** A tool about which a person is asked. */
+export const TELL = {
+  effect: 'write',
+  description: 'Tells somebody',
+  input: { type: 'object', properties: { whom: { type: 'string' } } },
+  command: ['cat'],
+}
+export const POLICY = [{ tool: 'tell', decision: 'ask' }, { decision: 'allow' }]
+
 /** An installation with agents, as its user configured them. */
 export class AgentInstallation extends Installation {
   readonly folder: string

@@ -14,7 +14,7 @@ import { refOf } from '../../src/workers/execute.ts'
 import { checkPlace, treePlace } from '../../src/workers/workspace/ports.ts'
 import { findWorkspace } from '../../src/workspace/workspace.ts'
 import type { Workspace } from '../../src/workspace/workspace.ts'
-import { AgentInstallation } from '../support/agents.ts'
+import { AgentInstallation, POLICY, TELL } from '../support/agents.ts'
 import { builtFixture } from '../support/built-fixture.ts'
 import { startProcess, supervisorsOf, until } from '../support/holdfast.ts'
 import { Repository } from '../support/repository.ts'
@@ -109,13 +109,6 @@ describe('after a power loss', () => {
   })
 })
 
-const TELL = {
-  effect: 'write',
-  description: 'Tells somebody',
-  input: { type: 'object', properties: { whom: { type: 'string' } } },
-  command: ['cat'],
-}
-const POLICY = [{ tool: 'tell', decision: 'ask' }, { decision: 'allow' }]
 const write = (path: string) => ({ tool: 'files_write', input: { path, content: `${path}\n` } })
 const FIRST = [
   { text: '', toolCalls: [write('first.txt'), write('ignored.txt')] },

@@ -13,7 +13,7 @@ import type { WorkspacePoint } from '../../src/workers/workspace/ports.ts'
 import { findWorkspace } from '../../src/workspace/workspace.ts'
 import type { Workspace } from '../../src/workspace/workspace.ts'
 import { builtFixture } from '../support/built-fixture.ts'
-import { AgentInstallation } from '../support/agents.ts'
+import { AgentInstallation, POLICY, TELL } from '../support/agents.ts'
 import { startProcess, supervisorsOf, until } from '../support/holdfast.ts'
 import { Repository } from '../support/repository.ts'
 import { WorkStage } from './work-stage.ts'
@@ -171,14 +171,6 @@ const asking = (root: string) => ({
   tools: ['files', 'tell'],
   workspace: { root, mode: 'transaction', check: 'test -f first.txt && test -f second.txt' },
 })
-
-const TELL = {
-  effect: 'write',
-  description: 'Tells somebody',
-  input: { type: 'object', properties: { whom: { type: 'string' } } },
-  command: ['cat'],
-}
-const POLICY = [{ tool: 'tell', decision: 'ask' }, { decision: 'allow' }]
 
 describe('a run of an agent that waits for a person in the middle of its work', () => {
   test.each([
