@@ -8,7 +8,7 @@ const IN_BULK_ON_POSTGRES = `${A_JOB} The server's time, 512 in each statement: 
 const A_DRAIN_ON_POSTGRES = `${A_JOB} The server's time a job, 64 in each statement: claim 22 µs, attempt 19, its end 10, the end of the run 19, two events 9: 80 µs and 3.5 kB of its log. Two claims are under way at once, each for half of the places and in two round trips, so that the worker and the server are both busy. A changed row is a new entry in each index of its table; without those by which people look at runs (by state, by agent) it would be 71 µs. The best peer takes 29 µs for all of its own.`
 
 const STALLS =
-  'In three runs it was 52, 440 and 32 ms on SQLite, 131, 58 and 238 ms on PostgreSQL; in the run before these, on another day, 28 and 38. Single commits of the raw peers took up to 0.2 s meanwhile (W2, p99): the disk of this machine stands still now and then, and what is due just then waits for it.'
+  'The disk of this machine stands still now and then: of 4 kB that another process wrote and synced 25 times a second meanwhile, 2 of 100 took over 25 ms, 1 of 100 over 60, one 1.6 s. What is due just then waits for it: in six runs it was 30 to 440 ms on SQLite, 39 to 1,634 on PostgreSQL. On a file system in memory, with every sync and all else the same, in three runs each: 28 ms on SQLite, 39, 40 and 52 on PostgreSQL.'
 
 /**
  * What stands in the way where a target is missed, by `workload, engine, what`: shown only where the figures say that it is missed.

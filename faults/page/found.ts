@@ -145,7 +145,7 @@ export const EXPLAINED: Readonly<Record<string, string>> = {
     'a worker was paused in front of a write, and its run taken over; a person looked, saw nothing, and had it run again; meanwhile the worker woke, did it and ended, so that nobody stood in the way any more, and it was done again. Where a write has a probe, that is asked once more now before it is run again, and the word of who had begun it counts until then; tests have both',
   'zombies 866': 'the same, of a tool that has no probe',
   'zombies 1100':
-    'a run that a worker had ended whose clock was 400 days behind was gone at the end. It may be that its history was pruned by another one with the right clock, for which it was that old; **this is not settled yet**',
+    'a run that a worker had ended whose clock was 400 days behind was that old for a daemon with the right clock, and was forgotten as such, after 90 days. Nothing is forgotten sooner than it would be had it ended when it was asked for; and a clock that is suddenly far ahead has a day to be set right before anything is forgotten. Tests have both',
   ...Object.fromEntries(
     [4069, 4182, 4203, 4351].map((seed) => [
       `model-based ${seed}`,

@@ -254,6 +254,9 @@ export const LIMITS = {
   forgetRestMs: 10 * 60_000,
   /** Of several daemons one forgets; another takes it over when it has not been heard of for this long. */
   keeperMs: 60_000,
+  /** A clock that is so far ahead of what was recorded last may be wrong: for a day nothing is removed on its word. */
+  clockDoubtedMs: 30 * 86_400_000,
+  clockDoubtMs: 86_400_000,
   /** What one file of the archive holds before it is packed: what is kept in memory until it is on disk. */
   archiveBytes: 8 * 1024 * 1024,
   /**

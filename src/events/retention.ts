@@ -91,6 +91,36 @@ export function* forgetEvents({ from, to }: Pick<LooseEvents, 'from' | 'to'>, ke
   return events
 }
 
+const boundsRow = row({ oldest: integer, newest: integer, now: integer })
+const momentRow = row({ seq: integer, at: integer })
+
+/**
+ * How far the clock went ahead within the last day (or since the last event, if that is longer): a store that nobody used, or a clock
+ * that is wrong. By halves: numbers go with time, but for clocks that were set back.
+ */
+export function* clockGap(dayMs: number): Transition<number> {
+  const {
+    oldest,
+    newest,
+    now: current,
+  } = yield* one(
+    boundsRow,
+    sql`select coalesce(min(seq), 0) as oldest, coalesce(max(seq), 0) as newest, ${now} as now from events`,
+  )
+  let [before, from] = [oldest, newest + 1]
+  const latestBefore = (seq: number) =>
+    first(momentRow, sql`select seq, at from events where seq < ${seq} order by seq desc limit 1`)
+  while (from - before > 1) {
+    const middle = Math.floor((before + from) / 2)
+    const found = yield* latestBefore(middle + 1)
+    if (found !== undefined && found.at > current - dayMs) from = found.seq
+    else before = middle
+  }
+  const last = yield* latestBefore(from)
+  const next = yield* first(momentRow, sql`select seq, at from events where seq >= ${from} order by seq limit 1`)
+  return last === undefined ? 0 : (next?.at ?? current) - last.at
+}
+
 const keeperRow = row({ id: integer })
 
 /** Whether this process is the one that forgets, for the next while. */

@@ -48,7 +48,7 @@ export const oldRuns = single((cut: Cut, after: Place, limit: number) =>
     sql`select r.seq, r.id, r.ended_at, case when ${mayGo(cut)} then 1 else 0 end as may_go,
         (select count(*) from events e where e.run_id = r.id) as events,
         (select coalesce(max(e.seq), 0) from events e where e.run_id = r.id) as last_event
-      from (select seq, id, thread_id, agent, ended_at, submit_key, parent_run_id, input from runs
+      from (select seq, id, thread_id, agent, created_at, ended_at, submit_key, parent_run_id, input from runs
         where ended_at is not null and ended_at <= ${now} - ${cut.runsMs} and ended_at >= ${after.endedAt}
           and (ended_at > ${after.endedAt} or seq > ${after.seq})
         order by ended_at, seq limit ${limit}) as r order by r.ended_at, r.seq`,
@@ -114,9 +114,13 @@ export interface Recorded {
 
 const asIs: Row<Record<string, unknown>> = { decode: (record) => ({ ...record }) }
 
-/** Of the run `r`, which has ended. Each line is something that still needs it. */
+/**
+ * Of the run `r`, which has ended. Each line is something that still needs it. Who ended it may have had a clock that was far behind:
+ * nothing is older than the word that asked for it.
+ */
 const mayGo = (cut: Cut): Sql => sql`(
-  (r.submit_key is null or r.ended_at <= ${now} - ${Math.max(cut.runsMs, LIMITS.keysKeptMs)})
+  r.created_at <= ${now} - ${cut.runsMs}
+  and (r.submit_key is null or r.ended_at <= ${now} - ${Math.max(cut.runsMs, LIMITS.keysKeptMs)})
   and not exists (select 1 from runs c where c.parent_run_id = r.id)
   and not exists (select 1 from runs p where p.id = r.parent_run_id and p.ended_at is null)
   and not exists (select 1 from actions a where a.run_id = r.id and a.state in (${literals(UNSETTLED)}))

@@ -12,6 +12,7 @@ const DAY_MS = 86_400_000
 export function* forgetOccurrences(limit: number, keptMs: number = LIMITS.occurrencesKeptMs): Transition<number> {
   const forgotten = yield* run(sql`delete from occurrences where id in (
     select id from occurrences where settled_at is not null and settled_at <= ${now} - ${keptMs}
+      and created_at <= ${now} - ${keptMs}
       and (settled_at <= ${now} - ${DAY_MS} or (select count(*) from schedules s
         where s.id = occurrences.schedule_id and s.options like '%"dayMicrousd"%') = 0)
     order by settled_at limit ${limit})`)

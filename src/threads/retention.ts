@@ -15,6 +15,7 @@ import type { Transition } from '../store/transition.ts'
 export function* forgetMessages(limit: number): Transition<number> {
   const messages = yield* run(sql`delete from messages where id in (
     select m.id from messages m where m.state in ('consumed', 'replaced') and m.settled_at <= ${now} - ${LIMITS.messagesKeptMs}
+      and m.created_at <= ${now} - ${LIMITS.messagesKeptMs}
       and not exists (select 1 from runs r where r.id = m.consumed_by_run and r.ended_at is null)
     order by m.settled_at limit ${limit})`)
   const ends = yield* run(sql`delete from turn_ends where id in (

@@ -53,7 +53,7 @@ export class Watch {
     await this.#waker?.look()
     void this.#notifier?.look()
     void this.#scheduler?.look()
-    this.#options.keeper?.look()
+    void this.#options.keeper?.look()
   }
 
   async stop(): Promise<void> {

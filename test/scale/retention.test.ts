@@ -14,9 +14,9 @@ import type { Run } from '../../src/runs/run.ts'
 import { registerWorker, stopWorker } from '../../src/runs/worker.ts'
 import type { OwnerIdentity } from '../../src/runs/worker.ts'
 import type { Store } from '../../src/store/store.ts'
-import { integer, row, text as textOf } from '../../src/store/row.ts'
+import { row, text as textOf } from '../../src/store/row.ts'
 import { raw } from '../../src/store/sql.ts'
-import { all, one, run, single } from '../../src/store/transition.ts'
+import { all, run, single } from '../../src/store/transition.ts'
 import { Keeper } from '../../src/workers/history/keeper.ts'
 import { SCENARIOS } from '../crash/scenarios.ts'
 import { succeeded } from '../crash/scenario.ts'
@@ -24,7 +24,7 @@ import { hurriedClock } from '../support/clocks.ts'
 import { someCalls } from '../support/some-calls.ts'
 import { engines, temporaryFolder } from '../support/engines.ts'
 import type { TestEngine } from '../support/engines.ts'
-import { DAY_MS, archived, difference, forget } from '../support/forgetting.ts'
+import { DAY_MS, archived, countOf, difference, forget } from '../support/forgetting.ts'
 import type { Row } from '../support/forgetting.ts'
 import { assertInvariants, snapshot, violations } from '../support/invariants.ts'
 import type { Snapshot } from '../support/invariants.ts'
@@ -111,10 +111,6 @@ function shownEntries(content: Snapshot): Row[] {
     return own.filter(({ seq }) => Number(seq) >= Math.max(0, ...summaries))
   })
 }
-
-const countRow = row({ count: integer })
-const countOf = (store: Store, table: string) =>
-  store.read(single(() => one(countRow, raw(`select count(*) as count from ${table}`)))).then(({ count }) => count)
 
 const changed = (store: Store, text: string) => store.apply(single(() => run(raw(text))))
 
@@ -373,16 +369,14 @@ test('a daemon forgets by itself, and writes nothing while there is nothing to f
   const clock = hurriedClock()
   const store = await (await engines[0]!.database()).open({ clock })
   const keeper = new Keeper({ store, clock, random, warn: () => {}, cut: { runsMs: CUT_MS } })
-  keeper.look()
-  await keeper.stop()
+  await keeper.look()
   expect(await countOf(store, 'retention')).toBe(0)
   const { ref } = await running(store)
   await store.apply(finishRun, ref, succeeded)
   clock.step(CUT_MS)
   const next = new Keeper({ store, clock, random, warn: () => {}, cut: { runsMs: CUT_MS } })
-  next.look()
-  await expect.poll(() => countOf(store, 'runs')).toBe(0)
-  await next.stop()
+  await next.look()
+  expect(await countOf(store, 'runs')).toBe(0)
 })
 
 test('the thread of a function stays, because who calls it has looked for it long ago; what its models said does not', async () => {

@@ -3,7 +3,10 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 
 import { systemRandomness as random } from '../../src/base/ids.ts'
+import { integer, row as columns } from '../../src/store/row.ts'
+import { raw } from '../../src/store/sql.ts'
 import type { Store } from '../../src/store/store.ts'
+import { one, single } from '../../src/store/transition.ts'
 import { forgetHistory } from '../../src/workers/history/forget.ts'
 import type { ForgetOptions, Forgotten } from '../../src/workers/history/forget.ts'
 import { hurriedClock } from './clocks.ts'
@@ -53,3 +56,9 @@ export function difference(table: string, before: Snapshot, after: Snapshot): { 
     fresh: [...current!].flatMap(([text, row]) => (old!.has(text) ? [] : [row])),
   }
 }
+
+const countRow = columns({ count: integer })
+
+/** How many rows there are. */
+export const countOf = (store: Store, table: string) =>
+  store.read(single(() => one(countRow, raw(`select count(*) as count from ${table}`)))).then(({ count }) => count)

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { describeError } from '../../base/errors.ts'
 import { LIMITS } from '../../base/limits.ts'
 import type { LoadedConfig } from '../../config/load.ts'
-import { becomeKeeper } from '../../events/retention.ts'
+import { becomeKeeper, clockGap } from '../../events/retention.ts'
 import type { ForgetOptions } from './forget.ts'
 
 export interface KeeperOptions extends Omit<ForgetOptions, 'share' | 'mayGoOn' | 'dry'> {
@@ -36,6 +36,8 @@ export class Keeper {
   readonly #id: string
   #restsUntil = Number.NEGATIVE_INFINITY
   #heldUntil = Number.NEGATIVE_INFINITY
+  /** Since when, by a clock that nobody sets. */
+  #doubtsSince: number | undefined
   #stopped = false
   #working: Promise<void> | undefined
 
@@ -44,13 +46,15 @@ export class Keeper {
     this.#id = options.random.hex(16)
   }
 
-  look(): void {
+  /** Until it is through. Whoever tends a daemon does not wait for it. */
+  async look(): Promise<void> {
     const { clock } = this.#options
     if (this.#stopped || this.#working !== undefined || clock.monotonicMs() < this.#restsUntil) return
     this.#working = this.#pass().finally(() => {
       this.#restsUntil = clock.monotonicMs() + LIMITS.forgetRestMs
       this.#working = undefined
     })
+    await this.#working
   }
 
   /** After the transaction that is under way. */
@@ -61,6 +65,7 @@ export class Keeper {
 
   async #pass(): Promise<void> {
     try {
+      if (!(await this.#trustsTheClock())) return
       const { forgetHistory } = await import('./forget.ts')
       const mayGoOn = (removes: boolean) => this.#mayGoOn(removes)
       await forgetHistory({ ...this.#options, share: LIMITS.forgetShare, mayGoOn })
@@ -68,6 +73,22 @@ export class Keeper {
       if ((error as { code?: string }).code !== 'store/closed')
         this.#options.warn(`what is old will be forgotten later: ${describeError(error)}`)
     }
+  }
+
+  /** What is removed is gone for good: a clock that is suddenly far ahead has a day to be set right. */
+  async #trustsTheClock(): Promise<boolean> {
+    const { store, clock, warn } = this.#options
+    const gapMs = await store.read(clockGap, LIMITS.clockDoubtMs)
+    if (gapMs <= LIMITS.clockDoubtedMs) {
+      this.#doubtsSince = undefined
+      return true
+    }
+    if (this.#doubtsSince === undefined)
+      warn(
+        `the clock went ahead by ${Math.floor(gapMs / 86_400_000)} days since the last event: nothing old is forgotten for a day, in case it is wrong`,
+      )
+    this.#doubtsSince ??= clock.monotonicMs()
+    return clock.monotonicMs() - this.#doubtsSince >= LIMITS.clockDoubtMs
   }
 
   /** Looking costs nobody anything; what is removed is removed by one. */

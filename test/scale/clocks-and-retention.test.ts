@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest'
+
+import { systemRandomness as random } from '../../src/base/ids.ts'
+import { LIMITS } from '../../src/base/limits.ts'
+import { finishRun } from '../../src/runs/finish.ts'
+import { Keeper } from '../../src/workers/history/keeper.ts'
+import { succeeded } from '../crash/scenario.ts'
+import { hurriedClock } from '../support/clocks.ts'
+import { engines } from '../support/engines.ts'
+import { DAY_MS, countOf, forget } from '../support/forgetting.ts'
+import { assertInvariants } from '../support/invariants.ts'
+import { running } from '../support/world.ts'
+
+const CUT_MS = 30 * DAY_MS
+
+describe.each(engines)('the clock of $name', (engine) => {
+  /** A store with a run that ended, by a clock that then goes ahead. */
+  async function wrong() {
+    const clock = hurriedClock()
+    const store = await (await engine.database()).open({ clock })
+    const finish = async () => store.apply(finishRun, (await running(store)).ref, succeeded)
+    for (let i = 0; i < 5; i++) await finish()
+    clock.step(400 * DAY_MS)
+    const warnings: string[] = []
+    let monotonicMs = 0
+    const keeping = { ...clock, monotonicMs: () => monotonicMs }
+    const warn = (said: string) => void warnings.push(said)
+    const open = () => new Keeper({ store, clock: keeping, random, warn, cut: { runsMs: CUT_MS } })
+    const left = async (keeper = open()) => {
+      await keeper.look()
+      return countOf(store, 'runs')
+    }
+    return { clock, store, finish, warnings, open, left, pass: (ms: number) => void (monotonicMs += ms) }
+  }
+
+  test('that is suddenly far ahead has a day to be set right, however often its daemon is started', async () => {
+    const { clock, store, finish, warnings, left } = await wrong()
+    expect(await left()).toBe(5)
+    await finish()
+    for (let i = 0; i < 30; i++) await finish()
+    expect(await left()).toBe(36)
+    expect(warnings).toEqual([expect.stringContaining('by 400 days'), expect.stringContaining('by 400 days')])
+    clock.step(-400 * DAY_MS)
+    expect(await left()).toBe(36)
+    expect(warnings).toHaveLength(2)
+    await assertInvariants(store)
+  })
+
+  test('that was right is believed after a day: by what happened since, or by the daemon that waits', async () => {
+    const { clock, finish, open, left, pass } = await wrong()
+    const keeper = open()
+    expect(await left(keeper)).toBe(5)
+    pass(LIMITS.clockDoubtMs - 1)
+    expect(await left(keeper)).toBe(5)
+    pass(1 + LIMITS.forgetRestMs)
+    expect(await left(keeper)).toBe(0)
+    await finish()
+    clock.step(400 * DAY_MS)
+    await finish()
+    expect(await left()).toBe(2)
+    clock.step(LIMITS.clockDoubtMs)
+    await finish()
+    expect(await left()).toBe(2)
+  })
+
+  test('that was far behind when a run was ended does not make it older than the word that asked for it', async () => {
+    const clock = hurriedClock()
+    const store = await (await engine.database()).open({ clock })
+    const { ref } = await running(store)
+    clock.step(-400 * DAY_MS)
+    await store.apply(finishRun, ref, succeeded)
+    clock.step(400 * DAY_MS)
+    expect(await forget(store, CUT_MS)).toMatchObject({ runs: 0, held: 1 })
+    clock.step(CUT_MS)
+    expect(await forget(store, CUT_MS)).toMatchObject({ runs: 1, held: 0 })
+  })
+})
