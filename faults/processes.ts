@@ -5,6 +5,10 @@ import { createInterface } from 'node:readline'
 
 import type { Campaign, Outcome } from './method.ts'
 
+/** No case takes so long: whoever says nothing any more hangs. */
+const SILENCE_MS = 5 * 60_000
+const HANGS = `nothing was heard of it for ${SILENCE_MS / 60_000} minutes`
+
 /** Cases in as many processes as there are cores: each is `node SCRIPT FIRST EVERY MOST`, and prints an outcome a line. */
 export async function inProcesses(campaign: Campaign, script: string): Promise<void> {
   const jobs = Math.min(availableParallelism(), campaign.most)
@@ -17,13 +21,20 @@ async function oneProcess({ first, most, isOver, tell }: Campaign, script: strin
   const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
   const exited = once(child, 'exit')
   let told = 0
+  let isSilent = false
+  const giveUp = () => (isSilent = child.kill('SIGKILL'))
+  let patience = setTimeout(giveUp, SILENCE_MS)
   for await (const line of createInterface({ input: child.stdout })) {
+    clearTimeout(patience)
+    patience = setTimeout(giveUp, SILENCE_MS)
     tell(JSON.parse(line) as Outcome)
     told += 1
     if (isOver()) child.stdin.end()
   }
+  clearTimeout(patience)
   await exited
-  if (told < share && !isOver()) throw new Error(`a process ended after ${told} of ${share} cases`)
+  if (isSilent) tell({ seed: first + job + told * jobs, faults: {}, runs: 0, effects: 0, problems: [HANGS] })
+  if (told < share && !isSilent && !isOver()) throw new Error(`a process ended after ${told} of ${share} cases`)
 }
 
 /** The other side: case after case, until nobody wants more. */

@@ -9,6 +9,7 @@ import type { Gate } from './faults.ts'
 import { endProcess, startProcess } from './process-table.ts'
 import { seededRandomness } from './seeded.ts'
 import type { Dice } from './seeded.ts'
+import { comeToRest } from './turns.ts'
 
 /** What a process has around it. */
 export interface Surroundings {
@@ -22,6 +23,9 @@ export interface Surroundings {
   /** At each gate it is up to so much late, so that no two worlds have the same order of things. */
   readonly jitterMs: number
 }
+
+/** Of what a store waits for when its world is over. */
+const MOST_ROUNDS = 1_000
 
 /** One each: what waits for the same one is kept for ever. */
 const never = () => new Promise<never>(() => {})
@@ -52,6 +56,9 @@ export class SimProcess {
   #stopped: Promise<void> | undefined
   readonly #late: (() => void)[] = []
   #inner: Store | undefined
+  /** What its store waits for: a database that was busy is asked again after a while. */
+  readonly #awaited = new Set<() => void>()
+  readonly #storeClock: Clock
 
   constructor(name: string, dice: Dice, around: Surroundings) {
     const { time } = around
@@ -67,6 +74,7 @@ export class SimProcess {
       monotonicMs: () => time.monotonicMs(),
       after: (ms, callback) => time.after(ms, () => this.#fire(callback)),
     }
+    this.#storeClock = { ...this.clock, after: (ms, callback) => this.#awaitIn(ms, callback) }
   }
 
   get dead(): boolean {
@@ -93,7 +101,7 @@ export class SimProcess {
 
   /** As long as it lives, an open store. */
   async open(path: string): Promise<Store> {
-    const inner = await openSqliteStore({ path, clock: this.clock, random: this.random })
+    const inner = await openSqliteStore({ path, clock: this.#storeClock, random: this.random })
     this.#inner = inner
     const { onApplied } = this.#around
     return {
@@ -134,11 +142,20 @@ export class SimProcess {
     this.#end()
   }
 
-  /** When the world is over. */
+  /** When the world is over. No time passes any more: what its store waits for comes at once, and finds that it is dead. */
   async close(): Promise<void> {
     this.#dead = true
     endProcess(this.identity)
-    await this.#inner?.close().catch(() => {})
+    let isClosed = this.#inner === undefined
+    void this.#inner
+      ?.close()
+      .catch(() => {})
+      .finally(() => (isClosed = true))
+    for (let rounds = 0; !isClosed && rounds < MOST_ROUNDS; rounds++) {
+      await comeToRest()
+      for (const callback of [...this.#awaited]) callback()
+    }
+    if (!isClosed) throw new Error(`the store of ${this.name} cannot be closed`)
   }
 
   #end(): void {
@@ -156,6 +173,18 @@ export class SimProcess {
     } finally {
       // Committed or not: a dead process hears neither.
       await this.gate(`after ${what}`)
+    }
+  }
+
+  #awaitIn(ms: number, callback: () => void): () => void {
+    const once = () => {
+      if (this.#awaited.delete(once)) callback()
+    }
+    this.#awaited.add(once)
+    const cancel = this.clock.after(ms, once)
+    return () => {
+      this.#awaited.delete(once)
+      cancel()
     }
   }
 
