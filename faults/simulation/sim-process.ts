@@ -146,16 +146,17 @@ export class SimProcess {
   async close(): Promise<void> {
     this.#dead = true
     endProcess(this.identity)
-    let isClosed = this.#inner === undefined
+    const closing = { isOver: this.#inner === undefined }
     void this.#inner
       ?.close()
       .catch(() => {})
-      .finally(() => (isClosed = true))
-    for (let rounds = 0; !isClosed && rounds < MOST_ROUNDS; rounds++) {
+      .finally(() => (closing.isOver = true))
+    for (let rounds = 0; !closing.isOver && rounds < MOST_ROUNDS; rounds++) {
       await comeToRest()
-      for (const callback of [...this.#awaited]) callback()
+      // What asks again is not asked in the same round.
+      for (const callback of Array.from(this.#awaited)) callback()
     }
-    if (!isClosed) throw new Error(`the store of ${this.name} cannot be closed`)
+    if (!closing.isOver) throw new Error(`the store of ${this.name} cannot be closed`)
   }
 
   #end(): void {

@@ -91,12 +91,17 @@ export function* forgetEvents({ from, to }: Pick<LooseEvents, 'from' | 'to'>, ke
   return events
 }
 
+const clockRow = row({ now: integer })
+
+/** What time it is for the store. */
+export const storeClock = single(() => one(clockRow, sql`select ${now} as now`))
+
 const boundsRow = row({ oldest: integer, newest: integer, now: integer })
 const momentRow = row({ seq: integer, at: integer })
 
 /**
  * How far the clock went ahead within the last day (or since the last event, if that is longer): a store that nobody used, or a clock
- * that is wrong. By halves: numbers go with time, but for clocks that were set back.
+ * that is wrong. By halves: numbers go with time. What is later than now is of a clock that was wrong once, and says nothing.
  */
 export function* clockGap(dayMs: number): Transition<number> {
   const {
@@ -105,7 +110,7 @@ export function* clockGap(dayMs: number): Transition<number> {
     now: current,
   } = yield* one(
     boundsRow,
-    sql`select coalesce(min(seq), 0) as oldest, coalesce(max(seq), 0) as newest, ${now} as now from events`,
+    sql`select coalesce((select min(seq) from events), 0) as oldest, coalesce((select max(seq) from events), 0) as newest, ${now} as now`,
   )
   let [before, from] = [oldest, newest + 1]
   const latestBefore = (seq: number) =>
@@ -113,7 +118,7 @@ export function* clockGap(dayMs: number): Transition<number> {
   while (from - before > 1) {
     const middle = Math.floor((before + from) / 2)
     const found = yield* latestBefore(middle + 1)
-    if (found !== undefined && found.at > current - dayMs) from = found.seq
+    if (found !== undefined && found.at > current - dayMs && found.at <= current) from = found.seq
     else before = middle
   }
   const last = yield* latestBefore(from)

@@ -120,7 +120,8 @@ const asIs: Row<Record<string, unknown>> = { decode: (record) => ({ ...record })
  */
 const mayGo = (cut: Cut): Sql => sql`(
   r.created_at <= ${now} - ${cut.runsMs}
-  and (r.submit_key is null or r.ended_at <= ${now} - ${Math.max(cut.runsMs, LIMITS.keysKeptMs)})
+  and (r.submit_key is null or (case when r.ended_at > r.created_at then r.ended_at else r.created_at end)
+    <= ${now} - ${Math.max(cut.runsMs, LIMITS.keysKeptMs)})
   and not exists (select 1 from runs c where c.parent_run_id = r.id)
   and not exists (select 1 from runs p where p.id = r.parent_run_id and p.ended_at is null)
   and not exists (select 1 from actions a where a.run_id = r.id and a.state in (${literals(UNSETTLED)}))
@@ -148,4 +149,4 @@ const shown = ({ threadsMs }: Cut): Sql => sql`select 1 from entries e join thre
 
 /** Something is under way in the thread, or was lately. */
 const stirred = (threadsMs: number): Sql => sql`exists (select 1 from runs l where l.thread_id = t.id
-  and (l.ended_at is null or l.ended_at > ${now} - ${threadsMs}))`
+  and (l.ended_at is null or l.ended_at > ${now} - ${threadsMs} or l.created_at > ${now} - ${threadsMs}))`

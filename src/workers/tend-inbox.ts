@@ -6,10 +6,12 @@ import { judgeProcess } from '../processes/identity.ts'
 import type { ProcessIdentity } from '../processes/identity.ts'
 import { sessionLost } from '../sessions/lost.ts'
 import { liveSessions } from '../sessions/session.ts'
+import { forgetOccurrences } from '../schedule/retention.ts'
 import type { Store } from '../store/store.ts'
 import { buryUntaken, tryHeld } from '../threads/dead-letter.ts'
 import { giveBackDelivery, openDeliveries } from '../threads/delivery.ts'
 import { forgetMessages } from '../threads/retention.ts'
+import type { ClockTrust } from './history/clock-trust.ts'
 
 /** One of several things to look after. */
 export interface Job {
@@ -44,10 +46,27 @@ export const inboxJobs = ({ store, warn }: Tended): Job[] => [
   { what: 'sessions whose process is gone', work: () => endLostSessions(store) },
   { what: 'messages to threads that are not known yet', work: () => tryHeldMessages(store, warn) },
   { what: 'messages that nobody will take', work: () => store.apply(buryUntaken, LIMITS.page) },
-  { what: 'old messages', work: () => store.apply(forgetMessages, LIMITS.page) },
-  { what: 'old notices', work: () => store.apply(forgetNotices, LIMITS.page) },
-  { what: 'calls that may be made again', work: () => store.apply(forgetMarks, LIMITS.page) },
 ]
+
+interface Old extends Pick<Tended, 'store'> {
+  readonly trust: Pick<ClockTrust, 'holds'>
+  readonly occurrencesKeptMs?: number | undefined
+}
+
+/** What is forgotten at each tick, a bounded number at a time. */
+export const oldJobs = ({ store, trust, occurrencesKeptMs }: Old): Job[] => {
+  let asked: Promise<boolean> | undefined
+  const ifTrusted = (what: string, work: () => Promise<unknown>): Job => ({
+    what,
+    work: async () => (await (asked ??= trust.holds())) && work(),
+  })
+  return [
+    ifTrusted('old messages', () => store.apply(forgetMessages, LIMITS.page)),
+    ifTrusted('old notices', () => store.apply(forgetNotices, LIMITS.page)),
+    ifTrusted('calls that may be made again', () => store.apply(forgetMarks, LIMITS.page)),
+    ifTrusted('old occurrences', () => store.apply(forgetOccurrences, LIMITS.page, occurrencesKeptMs)),
+  ]
+}
 
 /**
  * What was taken and not acknowledged waits again: at once if its taker is a process that has died, after a while if it was

@@ -4,6 +4,7 @@ import { Notifier } from '../notify/notifier.ts'
 import type { NotifierOptions } from '../notify/notifier.ts'
 import type { Store } from '../store/store.ts'
 import type { Calls } from './functions/calls.ts'
+import type { ClockTrust } from './history/clock-trust.ts'
 import type { Keeper } from './history/keeper.ts'
 import { Scheduler } from './scheduler.ts'
 import { Waker } from './wake.ts'
@@ -49,11 +50,11 @@ export class Watch {
   }
 
   /** Never throws. An address that does not answer is not waited for. */
-  async look(): Promise<void> {
+  async look(trust: Pick<ClockTrust, 'holds'>): Promise<void> {
     await this.#waker?.look()
     void this.#notifier?.look()
     void this.#scheduler?.look()
-    void this.#options.keeper?.look()
+    void this.#options.keeper?.look(trust)
   }
 
   async stop(): Promise<void> {

@@ -20,7 +20,6 @@ import { expireQueued, handOverRun } from '../runs/recover.ts'
 import { wakeThread } from '../runs/send.ts'
 import { stopWorker } from '../runs/worker.ts'
 import type { WorkerKind } from '../runs/worker.ts'
-import { forgetOccurrences } from '../schedule/retention.ts'
 import type { Store } from '../store/store.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { idleThreads } from '../threads/message.ts'
@@ -33,9 +32,10 @@ import { commandFolder } from './home.ts'
 import { Lease } from './lease.ts'
 import { takeLostRuns } from './recover.ts'
 import type { Taken } from './recover.ts'
+import { ClockTrust } from './history/clock-trust.ts'
 import { rememberSeen } from './history/restored.ts'
 import { sweepRemains } from './sweep.ts'
-import { doEach, inboxJobs } from './tend-inbox.ts'
+import { doEach, inboxJobs, oldJobs } from './tend-inbox.ts'
 import type { Job } from './tend-inbox.ts'
 import type { Watch, WatchOptions } from './watch.ts'
 import { Workspaces } from './workspace/workspaces.ts'
@@ -87,6 +87,7 @@ export class Worker {
   readonly #stopListening: () => void
   readonly #calls: Calls
   readonly #workspaces: Workspaces
+  readonly #trust: ClockTrust
   #watch: Watch | undefined
   #claiming: Promise<void> | undefined
   #claimAgain = false
@@ -99,6 +100,7 @@ export class Worker {
     this.id = id
     this.#options = options
     const { store, clock, leaseMs, warn } = options
+    this.#trust = new ClockTrust({ store, clock, warn })
     this.#lease = new Lease({
       store,
       clock,
@@ -233,12 +235,12 @@ export class Worker {
       { what: 'runs that are due', work: () => store.apply(resumeDue, LIMITS.page) },
       ...(replaySpool === undefined ? [] : [{ what: 'what hooks left in the spool', work: replaySpool }]),
       ...inboxJobs({ store, warn }),
-      { what: 'old occurrences', work: () => store.apply(forgetOccurrences, LIMITS.page, occurrencesKeptMs) },
+      ...oldJobs({ store, trust: this.#trust, occurrencesKeptMs }),
       { what: 'idle threads', work: () => this.#wakeIdle() },
       { what: 'the mark of the newest event', work: () => rememberSeen(home, store) },
     ]
     await doEach(jobs, warn)
-    await this.#watch?.look()
+    await this.#watch?.look(this.#trust)
     // Not waited for: a check must not hold up what is lost elsewhere.
     void this.#workspaces.tend()
     this.#look()

@@ -3,7 +3,11 @@ import { describe, expect, test } from 'vitest'
 import { systemRandomness as random } from '../../src/base/ids.ts'
 import { LIMITS } from '../../src/base/limits.ts'
 import { finishRun } from '../../src/runs/finish.ts'
+import { raw } from '../../src/store/sql.ts'
+import { run, single } from '../../src/store/transition.ts'
+import { ClockTrust } from '../../src/workers/history/clock-trust.ts'
 import { Keeper } from '../../src/workers/history/keeper.ts'
+import { doEach, oldJobs } from '../../src/workers/tend-inbox.ts'
 import { succeeded } from '../crash/scenario.ts'
 import { hurriedClock } from '../support/clocks.ts'
 import { engines } from '../support/engines.ts'
@@ -25,9 +29,12 @@ describe.each(engines)('the clock of $name', (engine) => {
     let monotonicMs = 0
     const keeping = { ...clock, monotonicMs: () => monotonicMs }
     const warn = (said: string) => void warnings.push(said)
-    const open = () => new Keeper({ store, clock: keeping, random, warn, cut: { runsMs: CUT_MS } })
-    const left = async (keeper = open()) => {
-      await keeper.look()
+    const open = () => ({
+      keeper: new Keeper({ store, clock: keeping, random, warn, cut: { runsMs: CUT_MS } }),
+      trust: new ClockTrust({ store, clock: keeping, warn }),
+    })
+    const left = async ({ keeper, trust } = open()) => {
+      await keeper.look(trust)
       return countOf(store, 'runs')
     }
     return { clock, store, finish, warnings, open, left, pass: (ms: number) => void (monotonicMs += ms) }
@@ -61,6 +68,38 @@ describe.each(engines)('the clock of $name', (engine) => {
     clock.step(LIMITS.clockDoubtMs)
     await finish()
     expect(await left()).toBe(2)
+  })
+
+  test('that goes ahead under a worker takes nothing with it: a mark that a call was made stays', async () => {
+    const clock = hurriedClock()
+    const store = await (await engine.database()).open({ clock })
+    const { ref } = await running(store)
+    const mark = `insert into once_marks (scope, signature, action_id, ends_at) values ('everywhere', 's', 'act_1', ${clock.now()})`
+    await store.apply(single(() => run(raw(mark))))
+    const trust = new ClockTrust({ store, clock, warn: () => {} })
+    const tend = () => doEach(oldJobs({ store, trust }), () => {})
+    await tend()
+    clock.step(400 * DAY_MS)
+    await store.apply(finishRun, ref, succeeded)
+    await tend()
+    expect(await countOf(store, 'once_marks')).toBe(1)
+    clock.step(2 * LIMITS.clockDoubtMs)
+    await store.apply(finishRun, (await running(store)).ref, succeeded)
+    await tend()
+    expect(await countOf(store, 'once_marks')).toBe(0)
+  })
+
+  test('that was wrong once, and was set right, is believed at once', async () => {
+    const { clock, finish, warnings, left } = await wrong()
+    for (let i = 0; i < 10; i++) await finish()
+    clock.step(-400 * DAY_MS)
+    for (let i = 0; i < 3; i++) await finish()
+    expect(await left()).toBe(18)
+    clock.step(20 * DAY_MS)
+    await finish()
+    clock.step(20 * DAY_MS)
+    expect(await left()).toBe(11)
+    expect(warnings).toEqual([])
   })
 
   test('that was far behind when a run was ended does not make it older than the word that asked for it', async () => {

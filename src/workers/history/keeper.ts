@@ -3,7 +3,8 @@ import { resolve } from 'node:path'
 import { describeError } from '../../base/errors.ts'
 import { LIMITS } from '../../base/limits.ts'
 import type { LoadedConfig } from '../../config/load.ts'
-import { becomeKeeper, clockGap } from '../../events/retention.ts'
+import { becomeKeeper } from '../../events/retention.ts'
+import type { ClockTrust } from './clock-trust.ts'
 import type { ForgetOptions } from './forget.ts'
 
 export interface KeeperOptions extends Omit<ForgetOptions, 'share' | 'mayGoOn' | 'dry'> {
@@ -30,14 +31,14 @@ export function forgetting(
   }
 }
 
+type Trust = Pick<ClockTrust, 'holds'>
+
 /** Forgets in the background: one daemon of a database at a time, a fifth of the time at most, and not while there is nothing. */
 export class Keeper {
   readonly #options: KeeperOptions
   readonly #id: string
   #restsUntil = Number.NEGATIVE_INFINITY
   #heldUntil = Number.NEGATIVE_INFINITY
-  /** Since when, by a clock that nobody sets. */
-  #doubtsSince: number | undefined
   #stopped = false
   #working: Promise<void> | undefined
 
@@ -47,10 +48,10 @@ export class Keeper {
   }
 
   /** Until it is through. Whoever tends a daemon does not wait for it. */
-  async look(): Promise<void> {
+  async look(trust: Trust): Promise<void> {
     const { clock } = this.#options
     if (this.#stopped || this.#working !== undefined || clock.monotonicMs() < this.#restsUntil) return
-    this.#working = this.#pass().finally(() => {
+    this.#working = this.#pass(trust).finally(() => {
       this.#restsUntil = clock.monotonicMs() + LIMITS.forgetRestMs
       this.#working = undefined
     })
@@ -63,11 +64,10 @@ export class Keeper {
     await this.#working
   }
 
-  async #pass(): Promise<void> {
+  async #pass(trust: Trust): Promise<void> {
     try {
-      if (!(await this.#trustsTheClock())) return
       const { forgetHistory } = await import('./forget.ts')
-      const mayGoOn = (removes: boolean) => this.#mayGoOn(removes)
+      const mayGoOn = (removes: boolean) => this.#mayGoOn(removes, trust)
       await forgetHistory({ ...this.#options, share: LIMITS.forgetShare, mayGoOn })
     } catch (error) {
       if ((error as { code?: string }).code !== 'store/closed')
@@ -75,26 +75,11 @@ export class Keeper {
     }
   }
 
-  /** What is removed is gone for good: a clock that is suddenly far ahead has a day to be set right. */
-  async #trustsTheClock(): Promise<boolean> {
-    const { store, clock, warn } = this.#options
-    const gapMs = await store.read(clockGap, LIMITS.clockDoubtMs)
-    if (gapMs <= LIMITS.clockDoubtedMs) {
-      this.#doubtsSince = undefined
-      return true
-    }
-    if (this.#doubtsSince === undefined)
-      warn(
-        `the clock went ahead by ${Math.floor(gapMs / 86_400_000)} days since the last event: nothing old is forgotten for a day, in case it is wrong`,
-      )
-    this.#doubtsSince ??= clock.monotonicMs()
-    return clock.monotonicMs() - this.#doubtsSince >= LIMITS.clockDoubtMs
-  }
-
   /** Looking costs nobody anything; what is removed is removed by one. */
-  async #mayGoOn(removes: boolean): Promise<boolean> {
+  async #mayGoOn(removes: boolean, trust: Trust): Promise<boolean> {
     const { store, clock } = this.#options
     if (this.#stopped || !removes) return !this.#stopped
+    if (!(await trust.holds())) return false
     if (clock.monotonicMs() < this.#heldUntil) return true
     const isMine = await store.apply(becomeKeeper, this.#id, LIMITS.keeperMs)
     if (isMine) this.#heldUntil = clock.monotonicMs() + LIMITS.keeperMs / 2
