@@ -15,8 +15,9 @@ import { sleep } from '../kill/program.ts'
 import type { Yard } from '../kill/yard.ts'
 import type { Dice } from '../simulation/seeded.ts'
 
-/** So many runs at a time, whatever the machine can do. */
+/** So many runs at a time, and no more than so many a second: hours of steady work, on a machine that has time to recover. */
 const AT_WORK = 6
+const BETWEEN_MS = 250
 const LOOK_MS = 25
 const INBOX = 'inbox' as ThreadId
 const AGENT_NAMES: readonly AgentName[] = ['plain', 'keyed', 'probed', 'careful', 'conductor']
@@ -71,12 +72,16 @@ export class Load {
   }
 
   async #work(): Promise<void> {
+    let next = performance.now()
     while (this.#wanted || this.#open.size + this.#awaited.size > 0) {
       for (const run of await this.#store.read(endedRuns, this.inFlight())) this.#ended(run)
       await this.#answer()
       await this.#take()
       await this.#cancel()
-      while (this.#wanted && this.#open.size < AT_WORK) await this.#begin()
+      if (this.#wanted && this.#open.size < AT_WORK && performance.now() >= next) {
+        await this.#begin()
+        next = Math.max(next + BETWEEN_MS, performance.now() - BETWEEN_MS)
+      }
       await sleep(LOOK_MS)
     }
   }
