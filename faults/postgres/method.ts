@@ -19,7 +19,7 @@ export const postgres: Method = {
 }
 
 /** Side by side, since a case mostly waits: for a server that starts, for a wait that has to be over. */
-const SERVERS = 3
+const SERVERS = 4
 
 /** A killed server loses nothing that it had written, synced or not: so only one of them syncs, as all do in life. */
 async function lane(fsync: boolean, nextSeed: () => number | undefined, tell: Campaign['tell']): Promise<void> {

@@ -5,14 +5,14 @@ import { armConflicts, prepareConflicts } from './conflicts.ts'
 import type { Place } from './place.ts'
 import type { Trouble, World } from './world.ts'
 
-/** So many of its kind in a whole case; a short one has a share of them. */
-const RESTARTS = 5
-const TERMINATED = 50
-const CUTS = 40
-const RESETS = 30
+/** So many of its kind in a whole case, since what a case takes besides is mostly waiting; a short one has a share of them. */
+const RESTARTS = 12
+const TERMINATED = 120
+const CUTS = 100
+const RESETS = 75
 const BLACK_HOLES = 3
-const DELAYS = 8
-const CONFLICTS = 60
+const DELAYS = 20
+const CONFLICTS = 150
 
 type Making = (dice: Dice, most: (whole: number) => number) => Trouble
 

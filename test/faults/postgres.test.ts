@@ -4,7 +4,7 @@ import { play } from '../../faults/postgres/method.ts'
 import { Place } from '../../faults/postgres/place.ts'
 
 /** Of what goes wrong in a case of a campaign. */
-const SHARE = 0.2
+const SHARE = 0.08
 
 const SEEDS = [
   { seed: 13, kinds: ['server killed'] },
