@@ -1,5 +1,5 @@
 import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { OnceWindow } from '../actions/window.ts'
 import { canonicalJson } from '../base/canonical-json.ts'
 import { describeError } from '../base/errors.ts'
@@ -149,17 +149,20 @@ async function askWorld(machine: Machine, argv: Argv, input: unknown, context: T
   return answered ? readAnswer(resultOf(outcome.end.stdout)) : { kind: 'unknown' }
 }
 
-/** Every question needs a folder of its own: in a used one it would get the old answer. */
-async function newProbeFolder(parent: string, number = 1): Promise<{ folder: string; name: string }> {
+/**
+ * Every question needs a folder of its own: in a used one it would get the old answer. Beside that of the try, which must not be
+ * there only because somebody asked: an empty one is the proof that nothing was started.
+ */
+async function newProbeFolder(asked: string, number = 1): Promise<{ folder: string; name: string }> {
   const name = `probe-${number}`
-  const folder = join(parent, name)
+  const folder = `${asked}-${name}`
   try {
-    await ensureFolder(parent)
+    await ensureFolder(dirname(asked))
     await mkdir(folder, { mode: 0o700 })
     return { folder, name }
   } catch (error) {
     if (errorCode(error) !== 'EEXIST') throw error
-    return newProbeFolder(parent, number + 1)
+    return newProbeFolder(asked, number + 1)
   }
 }
 

@@ -1,3 +1,6 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+
 import { describe, expect, test } from 'vitest'
 
 import { findAction } from '../../src/actions/action.ts'
@@ -15,6 +18,7 @@ import {
 } from '../../src/base/ids.ts'
 import { HoldfastError } from '../../src/base/errors.ts'
 import { Stopped, settleActions } from '../../src/loop/act.ts'
+import type { ActionFolders } from '../../src/loop/act.ts'
 import type { Tool, ToolOutcome } from '../../src/loop/ports.ts'
 import type { AttemptRef } from '../../src/runs/attempt.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
@@ -22,7 +26,9 @@ import { claimRun } from '../../src/runs/claim.ts'
 import { sendMessage } from '../../src/runs/send.ts'
 import { recordTurn } from '../../src/runs/turn.ts'
 import type { Store } from '../../src/store/store.ts'
-import { engines } from '../support/engines.ts'
+import { commandTool } from '../../src/tools/command-tool.ts'
+import { foldersIn } from '../../src/workers/agents/execute-agent.ts'
+import { engines, temporaryFolder } from '../support/engines.ts'
 import { assertInvariants } from '../support/invariants.ts'
 import { LEASE_MS, addWorker } from '../support/world.ts'
 
@@ -54,6 +60,8 @@ class Reply {
   isSeen = true
   readonly policy = [...policy]
   prepare: () => Promise<void> = () => Promise.resolve()
+  /** Instead of folders that nobody looks into. */
+  folders: ActionFolders | undefined
 
   private constructor(store: Store, tool: Tool, attempt: AttemptRef, actions: readonly Action[]) {
     this.store = store
@@ -98,7 +106,7 @@ class Reply {
       store,
       clock,
       tools: new Map([[this.tool.name, this.tool]]),
-      folders: { path: () => '/nowhere', prepare: this.prepare, isThere: () => this.isSeen },
+      folders: this.folders ?? { path: () => '/nowhere', prepare: this.prepare, isThere: () => this.isSeen },
       onAction: () => {},
       agent: 'clerk',
       policy: this.policy,
@@ -195,6 +203,31 @@ describe.each(engines)('acting on $name', (engine) => {
     const reply = await (await Reply.with(await open(), tool)).begun()
     reply.isSeen = false
     expect(await reply.settle()).toMatchObject([{ state: 'in_doubt', tries: 1 }])
+  })
+
+  test('a worker that dies after it asked the probe leaves no proof that the write never started [actions/no-blind-retry]', async () => {
+    const place = temporaryFolder()
+    const [home, proof] = [join(place, 'home'), join(place, 'performed')]
+    const definition = {
+      effect: 'write',
+      description: 'tool',
+      input: {},
+      repeat: 'once',
+      command: ['touch', proof],
+      probe: ['echo', '{"outcome":"not_done"}'],
+      idempotent: false,
+      timeoutMs: 60_000,
+    } as const
+    const tool = commandTool('tool', definition, { cwd: '/', env: process.env })
+    const reply = await (await Reply.with(await open(), tool)).begun()
+    const { store } = reply
+    reply.folders = foldersIn(home)
+    const apply: Store['apply'] = (change, ...args) =>
+      (change as unknown) === settleAction ? Promise.reject(new Error('killed')) : store.apply(change, ...args)
+    const dying = Object.assign(Object.create(store) as Store, { apply, read: store.read.bind(store) })
+    await expect(reply.settle(dying)).rejects.toThrow('killed')
+    expect(await reply.settle()).toMatchObject([{ state: 'in_doubt', tries: 1 }])
+    expect(existsSync(proof)).toBe(false)
   })
 
   test('a second try has the key of the first, by which its receiver knows it [actions/once]', async () => {
