@@ -7,7 +7,7 @@ import type { Transition } from '../store/transition.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
 import { holdRun, resumeDecided } from '../runs/park.ts'
 import { findRun } from '../runs/run.ts'
-import { actionRow, findAction } from './action.ts'
+import { actionRow, findAction, isSettled } from './action.ts'
 import { approvalOfAction, consumeApproval, covers, requestApproval, usableApproval } from './approval.ts'
 import { judge } from './policy.ts'
 import type { PolicyRule } from './policy.ts'
@@ -46,8 +46,8 @@ export interface Now extends CurrentRules {
  * and with what a person approved only if it is still exactly that.
  */
 export function* startAction(attempt: AttemptRef, id: ActionId, current: Now): Transition<Start> {
-  const action = yield* findAction.single(id)
-  if (action === undefined) throw new Error(`action ${id} vanished`)
+  const action = yield* heldAction(id)
+  if (isSettled(action.state)) return yield* settledBefore(attempt, action)
   const original = yield* findOriginal(action)
   if (original?.again === null) return yield* answered(action, original)
   if (yield* failedTooOften(action)) return { kind: 'settled', action: yield* giveUp(action) }
@@ -73,6 +73,20 @@ export function* startAction(attempt: AttemptRef, id: ActionId, current: Now): T
   return { kind: 'started', action: started }
 }
 
+/** Who had begun it before may say what became of it until it begins again: from here on that has to wait. */
+function* heldAction(id: ActionId): Transition<Action> {
+  const action = yield* findAction.single(id)
+  if (action === undefined) throw new Error(`action ${id} vanished`)
+  if (action.tries === 0) return action
+  yield* holdRun(action.runId)
+  return (yield* findAction.single(id)) ?? action
+}
+
+function* settledBefore(attempt: AttemptRef, action: Action): Transition<Start> {
+  const why = yield* whyRefused(attempt)
+  return why === undefined ? { kind: 'settled', action } : { kind: 'refused', why }
+}
+
 function* answered(action: Action, original: Action): Transition<Start> {
   return { kind: 'settled', action: (yield* answerRepeat(action, original)) ?? action }
 }
@@ -80,7 +94,8 @@ function* answered(action: Action, original: Action): Transition<Start> {
 /** Another run took the mark in the same commit: then this is the repeat of that. */
 function* notStarted(attempt: AttemptRef, action: Action, { agent, once }: Now): Transition<Start> {
   const other = once === undefined ? undefined : yield* takenBy(action, agent, once)
-  return other === undefined ? { kind: 'refused', why: yield* whyRefused(attempt) } : yield* answered(action, other)
+  if (other !== undefined) return yield* answered(action, other)
+  return yield* settledBefore(attempt, (yield* findAction.single(action.id)) ?? action)
 }
 
 /** It was done before, and a person said that it may be done once more: that it happens now is asked for, whatever allows it. */
@@ -157,10 +172,11 @@ function* giveUp(action: Action): Transition<Action> {
   return failed ?? action
 }
 
-/** Of an attempt that may not go on. */
-export function* whyRefused(attempt: AttemptRef): Transition<'cancel-requested' | 'superseded'> {
+/** Why an attempt may not go on. Undefined: nothing is in the way. */
+export function* whyRefused(attempt: AttemptRef): Transition<'cancel-requested' | 'superseded' | undefined> {
   const run = yield* findRun.single(attempt.runId)
-  return run?.fence === attempt.fence && run.state === 'running' ? 'cancel-requested' : 'superseded'
+  if (run?.fence !== attempt.fence || run.state !== 'running') return 'superseded'
+  return run.cancelRequestedAt === null ? undefined : 'cancel-requested'
 }
 
 /** Proven not to have happened, a read, or by its key: the same action once more, unless somebody has denied it meanwhile. */

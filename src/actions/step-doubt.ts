@@ -127,6 +127,8 @@ export function* followAction({ id, state, result, error, settledBy }: Action): 
 
 export type Again =
   | { readonly kind: 'again'; readonly tries: number }
+  /** Who had begun it said meanwhile what became of it. */
+  | { readonly kind: 'settled' }
   | { readonly kind: 'refused'; readonly why: 'cancel-requested' | 'superseded' }
 
 /** A person said that it did not happen and is to be done: by the same key, by the run's current attempt, not after a cancel. */
@@ -147,9 +149,9 @@ export function* startAgain(ref: StepsRef, { id, tries }: Action): Transition<Ag
 
 /** Or it has begun already, by a commit whose answer was lost. */
 function* notAgain(ref: StepsRef, id: ActionId, tries: number): Transition<Again> {
+  const why = yield* whyRefused(ref)
+  if (why === 'superseded') return { kind: 'refused', why }
   const action = yield* findAction.single(id)
-  const found = yield* findRun.single(ref.runId)
-  const isMine = found?.fence === ref.fence && found.state === 'running'
-  if (isMine && action?.state === 'started' && action.tries === tries + 1) return { kind: 'again', tries: tries + 1 }
-  return { kind: 'refused', why: yield* whyRefused(ref) }
+  if (action?.state === 'started' && action.tries === tries + 1) return { kind: 'again', tries: tries + 1 }
+  return why === undefined ? { kind: 'settled' } : { kind: 'refused', why }
 }

@@ -1,3 +1,4 @@
+import { whyRefused } from '../actions/perform.ts'
 import { settleLate, settleListed } from '../actions/step-doubt.ts'
 import type { ActionId, RunId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
@@ -7,7 +8,6 @@ import { now, sql, storedIn } from '../store/sql.ts'
 import { GIVEN, all, change, one, run, single } from '../store/transition.ts'
 import type { Joint, Query, Transition } from '../store/transition.ts'
 import type { AttemptRef } from './attempt.ts'
-import { findRun } from './run.ts'
 
 /**
  * One recorded thing that a function did, known by its name in the run. A write has its intent on disk before it happens;
@@ -81,7 +81,7 @@ export function* advanceRun(ref: StepsRef, outcomes: readonly StepOutcome[], nex
 
 function* answerFor(ref: StepsRef, begun: number): Transition<Advanced> {
   if (begun === 1) return RECORDED
-  const why = yield* whyNot(ref)
+  const why = yield* whyRefused(ref)
   return why === undefined ? RECORDED : { kind: 'refused', why }
 }
 
@@ -104,18 +104,11 @@ export function* restartStep(ref: StepsRef, { name, tries }: Pick<Step, 'name' |
       and id = (select action_id from steps where run_seq = ${ref.runSeq} and name = ${name})`)
     return { kind: 'restarted' }
   }
-  const why = yield* whyNot(ref)
+  const why = yield* whyRefused(ref)
   if (why !== undefined) return { kind: 'refused', why }
   const step = yield* one(stepRow, sql`select * from steps where run_seq = ${ref.runSeq} and name = ${name}`)
   // The same again, by a commit whose answer was lost.
   return step.state === 'started' && step.tries === tries + 1 ? { kind: 'restarted' } : { kind: 'settled', step }
-}
-
-/** Undefined: nothing is in the way. Then what was asked for is there already, by a commit whose answer was lost. */
-function* whyNot({ runId, fence }: AttemptRef): Transition<'cancel-requested' | 'superseded' | undefined> {
-  const found = yield* findRun.single(runId)
-  if (found?.fence !== fence || found.state !== 'running') return 'superseded'
-  return found.cancelRequestedAt === null ? undefined : 'cancel-requested'
 }
 
 /** What nobody knows is listed for people. */

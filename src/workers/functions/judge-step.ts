@@ -100,8 +100,9 @@ const whoCouldStill = async ({ store, clock, runId }: JudgePorts, key: string) =
   isUnderWay(key) ? 'this very process had begun it, and has not ended it' : endRivals(store, clock, runId)
 
 /** It was in doubt when its run was parked. What a person says counts; "run it again" only when nobody else still can. */
-export async function judgeDoubted(ports: JudgePorts, ref: StepsRef, { name, actionId }: Step): Promise<Judged> {
+export async function judgeDoubted(ports: JudgePorts, ref: StepsRef, known: Step): Promise<Judged> {
   const { store } = ports
+  const { name, actionId } = known
   const action = actionId === null ? undefined : await store.read(findAction, actionId)
   if (action === undefined) return { kind: 'listed' }
   if (action.state === 'done') return { kind: 'done', result: action.result ?? undefined }
@@ -117,5 +118,6 @@ export async function judgeDoubted(ports: JudgePorts, ref: StepsRef, { name, act
     await untilStored(ports, () => store.apply(doubtAgain, action, rival))
     return { kind: 'listed' }
   }
-  return untilStored(ports, () => store.apply(startAgain, ref, action))
+  const again = await untilStored(ports, () => store.apply(startAgain, ref, action))
+  return again.kind === 'settled' ? judgeDoubted(ports, ref, known) : again
 }
