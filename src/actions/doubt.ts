@@ -91,14 +91,19 @@ function* write(action: Action, resolution: Resolution): Transition<Action | und
   )
 }
 
-/** It was to be done again, and it turned out that somebody who had begun it could still do it: the doubt stays. */
-export function* doubtAgain({ id, tries }: Action, error: string): Transition<Action | undefined> {
+/**
+ * It was to be done again, and it turned out that somebody who had begun it could still do it: the doubt stays, unless that one has said
+ * meanwhile what became of it.
+ */
+export function* doubtAgain(action: Action, error: string): Transition<Action> {
+  const { id, tries } = action
   const doubtful = yield* first(
     actionRow,
     sql`update actions set state = 'in_doubt', error = ${error}, settled_by = 'nobody', settled_at = ${now},
         again = ${besideIdentical()}
       where id = ${id} and state = 'approved' and tries = ${tries} and tries > 0 returning *`,
   )
-  if (doubtful !== undefined) yield* recordSettled(doubtful)
+  if (doubtful === undefined) return (yield* findAction.single(id)) ?? action
+  yield* recordSettled(doubtful)
   return doubtful
 }

@@ -101,7 +101,7 @@ async function settleOne(doing: Doing): Promise<Action> {
   if (signal.aborted) throw new Stopped('cancel-requested')
   const tool = ports.tools.get(action.tool)
   const rival = action.tries === 0 ? undefined : await couldStill(ports, tool, action)
-  if (rival !== undefined) return (await ports.store.apply(doubtAgain, action, rival)) ?? action
+  if (rival !== undefined) return ports.store.apply(doubtAgain, action, rival)
   // A person has it run again by what was seen then. Who could still do it is gone by now, and may have done it before that.
   const found =
     action.tries === 0 || tool === undefined ? NO_ANSWER : await asked(tool, action.input, contextOf(doing, tool))

@@ -47,6 +47,19 @@ describe.each(engines)('a write is to be done again, and who had begun it says t
     await assertInvariants(stage.store)
   })
 
+  test('while it is looked for who could still do it: the model is told what was done [actions/once]', async () => {
+    const stage = await open()
+    const doubt = await toBeDoneAgain(stage)
+    stage.rival = async () => {
+      await stage.store.apply(settleAction, doubt, DONE)
+      return 'a worker could still do it'
+    }
+    await stage.finished(await stage.claim())
+    expect(told(stage)).toEqual(['done by the first'])
+    expect(stage.effects).toEqual([])
+    await assertInvariants(stage.store)
+  })
+
   test('at the very moment when it begins: one of the two counts, and its run goes on [actions/once]', async () => {
     const stage = await open()
     const { store } = stage
