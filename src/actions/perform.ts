@@ -13,7 +13,7 @@ import { judge } from './policy.ts'
 import type { PolicyRule } from './policy.ts'
 import { rulesInForce } from './rule.ts'
 import type { Action } from './action.ts'
-import { answerRepeat, failedTooOften, findOriginal, placeOf, recordSettled } from './propose.ts'
+import { answerRepeat, besideIdentical, failedTooOften, findOriginal, placeOf, recordSettled } from './propose.ts'
 import { marked, takeMark, takenBy } from './window.ts'
 import type { OnceWindow } from './window.ts'
 
@@ -236,7 +236,8 @@ function* writeSettlement(
   return yield* first(
     actionRow,
     sql`update actions set state = ${state}, result = ${result === undefined ? null : JSON.stringify(result)},
-        error = ${error ?? null}, settled_by = ${by}, settled_at = ${now}
+        error = ${error ?? null}, settled_by = ${by}, settled_at = ${now},
+        again = ${from === 'approved' ? besideIdentical() : sql`again`}
       where id = ${action.id} and tries = ${action.tries} and state = ${from} returning *`,
   )
 }

@@ -180,7 +180,7 @@ export function* recordSettled(action: Action): Transition<void> {
 }
 
 /**
- * For one that goes from approved to in doubt. While it was to be done again an identical call may have begun: then it is in doubt
+ * For one that goes from approved to in doubt, or to done. While it was to be done again an identical call may have begun: then it stands
  * beside that one, or `actions_once` would not let it, and its run could not even end.
  */
 export const besideIdentical = (others: Sql = sql`o.state in ('started', 'done', 'in_doubt')`): Sql =>

@@ -81,4 +81,40 @@ describe.each(engines)('a write is to be done again, and who had begun it says t
     }
     await assertInvariants(store)
   })
+
+  test.each(['its probe', 'its tool'] as const)(
+    'after an identical call was done: both were, as %s says, and its run goes on [actions/once]',
+    async (by) => {
+      const stage = await open()
+      const { store } = stage
+      const result = 'done by the first'
+      stage.replies = [{ calls: ['a', 'c', 'a'].map((entry) => ['append', { entry }]) }, { text: 'Done.' }]
+      const isDoneAgain = () => stage.effects.length === 2
+      let isCut = false
+      stage.perform = async (entry) => {
+        if (!isCut) throw new Error(`the connection was cut: ${(isCut = true)}`)
+        const [doubt] = entry === 'c' ? await store.read(openDoubts, 10) : []
+        if (doubt !== undefined) await store.apply(resolveDoubt, doubt.id, { kind: 'run-again', by: 'ann' })
+        return { kind: 'done', result: `did ${entry}` }
+      }
+      stage.probe = () =>
+        Promise.resolve(by === 'its probe' && isDoneAgain() ? { kind: 'done', result } : { kind: 'unknown' })
+      stage.rival = async () => {
+        const [first] = await stage.actions(claim)
+        if (by === 'its tool') await store.apply(settleAction, first!, DONE)
+        return undefined
+      }
+      await stage.send('go')
+      const claim = await stage.claim()
+      await stage.finished(claim)
+      expect(told(stage)).toEqual([result, 'did c', 'did a'])
+      expect(stage.effects).toEqual(['c', 'a'])
+      expect(await stage.actions(claim)).toMatchObject([
+        { state: 'done', settledBy: by },
+        {},
+        { state: 'done', again: null },
+      ])
+      await assertInvariants(store)
+    },
+  )
 })
