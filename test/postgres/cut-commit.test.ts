@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
 import { newAttemptId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
 import { eventsAfter } from '../../src/events/event.ts'
@@ -74,6 +74,51 @@ test.each(CUTS)('calls that are stored by a commit which is %s are told their nu
     expect(await store.read(stepsOf, id)).toMatchObject([{ name: 'add', state: 'started' }])
   }
   expect(await store.read(heldAttempts)).toHaveLength(3)
+})
+
+/** What a server, or a pooler before it, says when it goes down at a commit that is done. */
+const LAST_WORDS = ['XX000', '58030', '53100', '57P05', '25P04', '40003']
+
+describe.each(LAST_WORDS)('a commit that is done and answered with %s', (state) => {
+  const denied = async (members: number, parameters: Record<string, string> = {}) => {
+    const url = withParameters(await freshSchema(), parameters)
+    const proxy = await proxyBefore(url)
+    const store = await openedStore(proxy.through(url))
+    for (let at = 0; at < members; at += 1) await store.apply(increment, `n${at}`)
+    await store.apply(increment, 'n')
+    proxy.denial = state
+    let denials = 1
+    proxy.atCommit = () => (denials-- > 0 ? 'deny after' : 'pass')
+    return { url, store, denials: () => denials }
+  }
+
+  test('is looked up, and happens once', async () => {
+    const { url, store, denials } = await denied(0)
+    expect(await store.apply(increment, 'n')).toBe(2)
+    expect(denials()).toBeLessThanOrEqual(0)
+    expect(await (await openedStore(url)).read(counted, 'n')).toBe(2)
+  })
+
+  test('is looked up where it is one statement, and happens once', async () => {
+    const { url, store, denials } = await denied(0)
+    expect(await store.apply(addOne)).toBe(1)
+    expect(denials()).toBeLessThanOrEqual(0)
+    expect(await (await openedStore(url)).read(counted, 'n')).toBe(2)
+  })
+
+  test('is looked up behind a pooler, and happens once', async () => {
+    const { url, store, denials } = await denied(0, { pgbouncer: 'true' })
+    expect(await store.apply(addOne)).toBe(1)
+    expect(denials()).toBeLessThanOrEqual(0)
+    expect(await (await openedStore(url)).read(counted, 'n')).toBe(2)
+  })
+
+  test('is looked up for all that shared it, and each happens once', async () => {
+    const { store, denials } = await denied(3)
+    const names = ['n0', 'n1', 'n2']
+    expect(await Promise.all(names.map((name) => store.apply(increment, name)))).toEqual([2, 2, 2])
+    expect(denials()).toBeLessThanOrEqual(0)
+  })
 })
 
 /** A commit that is held on the network while the engine believes that the connection is gone. */

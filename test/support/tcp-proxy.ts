@@ -3,12 +3,20 @@ import type { AddressInfo, Server, Socket } from 'node:net'
 
 /**
  * What happens to a COMMIT on its way. `cut before`: it never reaches the server. `cut after`: the server has answered
- * it, and nobody hears the answer. `cut while`: nobody can say. `hold`: it is kept here until `deliver`, alone or with
+ * it, and nobody hears the answer. `deny after`: instead of that answer an error is heard, and then nothing. `cut while`: nobody can say. `hold`: it is kept here until `deliver`, alone or with
  * everything that was sent together with it. `swallow`: neither it nor anything after it arrives, and nobody is told.
  */
-export type CommitFate = 'pass' | 'cut before' | 'cut after' | 'cut while' | 'hold' | 'hold all' | 'swallow'
+export type CommitFate =
+  | 'pass'
+  | 'cut before'
+  | 'cut after'
+  | 'deny after'
+  | 'cut while'
+  | 'hold'
+  | 'hold all'
+  | 'swallow'
 
-const COMMITTED = [Buffer.from('COMMIT\0'), Buffer.from('SELECT 1\0')]
+const COMMITTED = { commit: Buffer.from('COMMIT\0'), statement: Buffer.from('SELECT 1\0') }
 /** In a statement that ends a transaction, or is one. */
 const ENDS = 'as marked from mark'
 
@@ -19,6 +27,8 @@ export class TcpProxy {
   readonly #links = new Set<Link>()
   /** Asked at each COMMIT. */
   atCommit: () => CommitFate = () => 'pass'
+  /** The SQLSTATE of the error that `deny after` puts in the place of an answer. */
+  denial = 'XX000'
   /** The first request with this in it is held, with whatever comes after it. */
   holdAt: RegExp | undefined
   /** Each way, for what is sent from now on. */
@@ -76,6 +86,8 @@ export class Link {
   readonly #requests = new Messages()
   #held: Buffer[] | undefined
   #swallowed: Buffer | undefined
+  #awaited = COMMITTED.commit
+  #denies = false
   #asked = false
   #blackHole = false
   #inTransaction = false
@@ -163,7 +175,10 @@ export class Link {
     const until = { 'cut before': at, hold: at, swallow: at, 'hold all': 0 }[fate as string] ?? messages.length
     this.server.write(Buffer.concat(messages.slice(0, until)))
     if (fate === 'hold' || fate === 'hold all') this.#held = messages.slice(until)
-    if (fate === 'cut after') this.#swallowed = Buffer.alloc(0)
+    if (fate === 'cut after' || fate === 'deny after') this.#swallowed = Buffer.alloc(0)
+    this.#awaited =
+      messages[at] !== undefined && queryText(messages[at]) === undefined ? COMMITTED.statement : COMMITTED.commit
+    this.#denies = fate === 'deny after'
     if (fate === 'cut while') this.reset()
     if (fate === 'swallow') this.blackHole()
     if (fate !== 'cut before') return
@@ -178,8 +193,22 @@ export class Link {
     this.#asked = false
     if (this.#swallowed === undefined) return void this.#client.write(chunk)
     this.#swallowed = Buffer.concat([this.#swallowed, chunk])
-    if (COMMITTED.some((said) => this.#swallowed!.includes(said))) this.reset()
+    const at = this.#swallowed.indexOf(this.#awaited)
+    if (at === -1) return
+    if (!this.#denies) return this.reset()
+    this.#blackHole = true
+    // The letter and the length of that answer come before it.
+    this.#client.end(Buffer.concat([this.#swallowed.subarray(0, at - 5), fatal(this.#proxy.denial)]))
+    this.server.destroy()
   }
+}
+
+/** The last word of a server, or of a pooler whose server is gone. */
+function fatal(state: string): Buffer {
+  const fields = Buffer.from(`SFATAL\0VFATAL\0C${state}\0Mthe server is gone\0\0`)
+  const head = Buffer.from('E\0\0\0\0')
+  head.writeUInt32BE(fields.length + 4, 1)
+  return Buffer.concat([head, fields])
 }
 
 /** PostgreSQL's framing: a letter and a length, except for the first message, which has no letter. */

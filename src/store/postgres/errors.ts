@@ -23,7 +23,16 @@ export const isUnlikely = (error: unknown): boolean => sqlState(error) === '2201
 export const restartsFor = (error: unknown): number => RESTARTS[sqlState(error) ?? ''] ?? 0
 
 /** The server is going down or coming up, or has no place for one more. */
-const SHUTDOWN = new Set(['57P01', '57P02', '57P03', '53300', '25P03'])
+const SHUTDOWN = new Set(['57P01', '57P02', '57P03', '57P05', '53300', '25P03'])
+
+/** What a server or a pooler says with its last breath, and may say of a commit that is done. */
+const LAST_WORDS = ['08', '25P', '40003', '53', '57', '58', 'XX']
+
+/** The server itself said no, and lives: what was asked was not done. Anything else says nothing about that. */
+export function isRefusal(error: unknown): boolean {
+  const state = sqlState(error)
+  return state !== undefined && !LAST_WORDS.some((word) => state.startsWith(word))
+}
 
 /** Nobody answered, or not to the end: what was asked may or may not have been done. */
 export function isConnectionLost(error: unknown): boolean {
@@ -36,7 +45,7 @@ export function isConnectionLost(error: unknown): boolean {
 function isNetworkError(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = (error as { code?: string }).code
-  if (code !== undefined && /^E[A-Z_]+$/.test(code)) return true
+  if (code !== undefined && /^E[A-Z0-9_]+$/.test(code)) return true
   return /terminat|timeout|not queryable|connection|closed/i.test(error.message)
 }
 

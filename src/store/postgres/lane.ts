@@ -2,14 +2,14 @@ import type { PoolClient, QueryResult } from 'pg'
 
 import type { Randomness } from '../../base/ids.ts'
 import type { Answer } from '../transition.ts'
-import { isConnectionLost } from './errors.ts'
+import { isRefusal } from './errors.ts'
 import type { Request } from './statement.ts'
 
 export type Answered = Answer & { readonly command: string }
 
 /** One of several requests that were sent together failed; those before it were answered. */
 export class RequestFailed extends Error {
-  /** The connection itself is gone, so that nobody knows what became of what was sent. */
+  /** Not by a refusal: nobody knows what became of what was sent. */
   readonly lost: boolean
   override readonly cause: unknown
 
@@ -45,7 +45,7 @@ export class Lane {
     const settled = await Promise.allSettled(sent)
     const failed = settled.find((each) => each.status === 'rejected')
     if (failed !== undefined) {
-      const lost = settled.some((each) => each.status === 'rejected' && isConnectionLost(each.reason))
+      const lost = settled.some((each) => each.status === 'rejected' && !isRefusal(each.reason))
       throw new RequestFailed(failed.reason, lost)
     }
     return settled.map((each) => answerOf((each as PromiseFulfilledResult<QueryResult>).value))
