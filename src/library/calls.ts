@@ -6,9 +6,9 @@ import { LIMITS } from '../base/limits.ts'
 import { callAll, callOne, openCalls, waitingCalls } from '../runs/call.ts'
 import { cancelRun } from '../runs/cancel.ts'
 import type { Called, NewCall as StoredCall } from '../runs/call.ts'
+import { endOf } from '../runs/finish.ts'
 import type { Outcome } from '../runs/finish.ts'
 import { endedRuns } from '../runs/run.ts'
-import type { RunEnd } from '../runs/run.ts'
 import type { Runtime } from '../runtime.ts'
 import { Lookout } from '../store/lookout.ts'
 import { asJson } from '../workers/functions/judge-step.ts'
@@ -209,7 +209,7 @@ export class CallDesk {
     // To the end of the row: some may wait for a person, and the others are not to wait behind them.
     for (const [id, waiters] of some) if (this.#waiters.delete(id)) this.#waiters.set(id, waiters)
     const ids = some.map(([id]) => id)
-    for (const run of await this.#runtime.store.read(endedRuns, ids)) this.hear(run.id, outcomeOf(run))
+    for (const run of await this.#runtime.store.read(endedRuns, ids)) this.hear(run.id, endOf(run))
     if (this.#unlooked > 0) this.#lookout?.soon()
   }
 }
@@ -221,11 +221,6 @@ function inputOf(agent: string, input: unknown): string {
   throw new HoldfastError('usage/input', `${agent} cannot be called with this input: ${trouble}`, {
     remedy: 'pass plain data: strings, numbers, lists and objects of them',
   })
-}
-
-function outcomeOf({ state, code, error, result }: RunEnd): Outcome {
-  if (state === 'succeeded') return { state, result }
-  return state === 'cancelled' ? { state } : { state, code: code ?? 'internal', error: error ?? '' }
 }
 
 function answer({ resolve, reject }: Waiter, runId: RunId, outcome: Outcome): void {

@@ -17,7 +17,7 @@ import { recordCommandReply, recordToldTurn } from './command-turn.ts'
 import type { ToldTurn } from './command-turn.ts'
 import { resumeWaiting } from './park.ts'
 import { findRun, runRow } from './run.ts'
-import type { FailureCode, Run, TerminalState, Usage } from './run.ts'
+import type { FailureCode, Run, RunEnd, TerminalState, Usage } from './run.ts'
 import { keepUnanswered } from './unanswered.ts'
 
 /** How a run ended, as its worker saw it. */
@@ -36,6 +36,12 @@ export type Outcome = (
   readonly summary?: string
   /** Messages that this run took and did not come to record: its end is their answer, and nobody takes them again. */
   readonly taken?: readonly string[]
+}
+
+/** How a run has ended, as it is stored. */
+export function endOf({ state, code, error, result }: Omit<RunEnd, 'id'>): Outcome {
+  if (state === 'succeeded') return { state, result }
+  return state === 'cancelled' ? { state } : { state, code: code ?? 'internal', error: error ?? '' }
 }
 
 export type Finish =

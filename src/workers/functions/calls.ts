@@ -20,7 +20,7 @@ import type { AttemptRef } from '../../runs/attempt.ts'
 import type { Claim } from '../../runs/claim.ts'
 import { finishCall, parkCall } from '../../runs/finish-call.ts'
 import type { Wait } from '../../runs/finish-call.ts'
-import { keepLateResult } from '../../runs/finish.ts'
+import { endOf, keepLateResult } from '../../runs/finish.ts'
 import type { Outcome } from '../../runs/finish.ts'
 import { isTerminal } from '../../runs/run.ts'
 import { stepsOf } from '../../runs/step.ts'
@@ -65,7 +65,7 @@ export interface CallsOptions {
   /** How many of them, over all workers. */
   readonly limits: CapacityLimits
   readonly executor: Executor
-  /** A call ended here, and its end is on disk. */
+  /** A call that was at work here has ended, and its end is on disk. */
   readonly onEnd: (runId: RunId, outcome: Outcome) => void
   /** It could not be carried out, and its claim is to be let go of. */
   readonly onBroken: (call: ClaimedCall, error: string) => void
@@ -416,7 +416,11 @@ export class Calls {
     const write = () => store.apply(finishCall, ref, ended, outcome, unsaved)
     const finished = await write().catch(() => untilStored(executor, write))
     if (finished.kind === 'finished') return onEnd(call.id, outcome)
-    if (isTerminal(finished.run.state)) await untilStored(executor, () => store.apply(keepLateResult, ref, outcome))
+    const { state, code, error, result } = finished.run
+    if (!isTerminal(state)) return
+    // It is this very end if the answer to an earlier try was lost: then nobody else tells of it.
+    onEnd(call.id, endOf({ state, code, error, result }))
+    await untilStored(executor, () => store.apply(keepLateResult, ref, outcome))
   }
 }
 
