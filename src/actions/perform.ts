@@ -95,7 +95,11 @@ function* answered(action: Action, original: Action): Transition<Start> {
 function* notStarted(attempt: AttemptRef, action: Action, { agent, once }: Now): Transition<Start> {
   const other = once === undefined ? undefined : yield* takenBy(action, agent, once)
   if (other !== undefined) return yield* answered(action, other)
-  return yield* settledBefore(attempt, (yield* findAction.single(action.id)) ?? action)
+  const current = (yield* findAction.single(action.id)) ?? action
+  const start = yield* settledBefore(attempt, current)
+  // What is neither done nor refused must not be told as that: whoever comes next finds out.
+  if (start.kind === 'settled' && current.state === 'approved') throw new Error(`${action.id} could not be started`)
+  return start
 }
 
 /** It was done before, and a person said that it may be done once more: that it happens now is asked for, whatever allows it. */
