@@ -49,11 +49,13 @@ export class CallDesk {
   /** The last ends that were heard of, for whoever asks a moment later. */
   readonly #ended = new Map<RunId, Outcome>()
   #room = 0
-  /** Waiters that were not looked for since the last commit. */
+  /** Waiters that are still to be looked for. */
   #unlooked = 0
   #here: Worker['calls'] | undefined
   #lookout: Lookout | undefined
   #stopCounting = () => {}
+  #disarm: (() => void) | undefined
+  #closed: HoldfastError | undefined
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime
@@ -85,9 +87,11 @@ export class CallDesk {
   close(): void {
     void this.#lookout?.stop()
     this.#stopCounting()
+    this.#disarm?.()
     const error = new HoldfastError('runtime/closed', 'the runtime was closed before the call had ended', {
       remedy: 'open it again and call with the same key: the call goes on, and its result is kept',
     })
+    this.#closed = error
     for (const waiters of this.#waiters.values()) for (const { reject } of waiters) reject(error)
     this.#waiters.clear()
   }
@@ -164,13 +168,14 @@ export class CallDesk {
     return new Promise((resolve, reject) => {
       const known = this.#ended.get(runId)
       if (known !== undefined) return answer({ resolve, reject }, runId, known)
+      if (this.#closed !== undefined) return reject(this.#closed)
       const waiters = this.#waiters.get(runId)
       if (waiters === undefined) this.#waiters.set(runId, [{ resolve, reject }])
       else waiters.push({ resolve, reject })
       this.#lookout ??= this.#listen()
+      if (this.#disarm === undefined) this.#lookWithin(LIMITS.earCheckMs)
       if (here !== undefined && this.#here?.has(here) === true) return
-      this.#unlooked += 1
-      this.#lookout.soon()
+      this.#lookForAll()
     })
   }
 
@@ -193,13 +198,29 @@ export class CallDesk {
    */
   #listen(): Lookout {
     const { store, clock } = this.#runtime
-    const lookout = new Lookout({ store, clock, everyMs: LIMITS.callLookMs, look: () => this.#look().catch(() => {}) })
+    const look = () => this.#look().catch(() => this.#lookWithin(LIMITS.changePollMs))
     this.#stopCounting = store.onChange((topics) => {
-      if (this.#waiters.size === 0 || topics?.has('run.finished') === false) return
-      this.#unlooked = this.#waiters.size
-      lookout.soon()
+      if (topics?.has('run.finished') !== false) this.#lookForAll()
     })
-    return lookout
+    return new Lookout({ store, clock, everyMs: LIMITS.callLookMs, look })
+  }
+
+  /** A hint can get lost, and a look can fail: as long as anybody waits, there is another one after it. */
+  #lookWithin(ms: number): void {
+    this.#disarm?.()
+    this.#disarm = undefined
+    if (this.#waiters.size === 0) return
+    this.#disarm = this.#runtime.clock.after(ms, () => {
+      this.#lookWithin(LIMITS.earCheckMs)
+      this.#lookForAll()
+    })
+  }
+
+  /** Whoever came last is behind all the others. */
+  #lookForAll(): void {
+    if (this.#waiters.size === 0) return
+    this.#unlooked = this.#waiters.size
+    this.#lookout?.soon()
   }
 
   async #look(): Promise<void> {

@@ -9,8 +9,10 @@ import type { FunctionBody } from '../../src/define/function.ts'
 import { CallDesk } from '../../src/library/calls.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { finishCall } from '../../src/runs/finish-call.ts'
+import { endedRuns } from '../../src/runs/run.ts'
 import type { Store } from '../../src/store/store.ts'
 import { Calls } from '../../src/workers/functions/calls.ts'
+import { handClock } from '../support/clocks.ts'
 import { engines } from '../support/engines.ts'
 import type { TestEngine } from '../support/engines.ts'
 import { LEASE_MS, addWorker } from '../support/world.ts'
@@ -22,6 +24,8 @@ interface Meddling {
   readonly meddle?: (asked: unknown, go: Asked) => Promise<unknown>
   /** Hints of commits do not come. */
   readonly deaf?: boolean
+  /** Whoever carries it out does not say so: it could be another process. */
+  readonly silent?: boolean
 }
 
 function meddledWith(store: Store, { meddle = (_, go) => go(), deaf = false }: Meddling): Store {
@@ -50,7 +54,7 @@ async function program(engine: TestEngine, body: FunctionBody, meddling: Meddlin
     functions: new Map([['adder', { name: 'adder', body }]]),
     concurrency: 4,
     limits: {},
-    onEnd: (runId, outcome) => desk.hear(runId, outcome),
+    onEnd: (runId, outcome) => meddling.silent === true || desk.hear(runId, outcome),
     onBroken: () => {},
   })
   calls.start()
@@ -96,5 +100,96 @@ describe.each(engines)('whoever waits for a call, on $name', (engine) => {
     await store.apply(cancelRun, call.runId as never, { by: 'ann' })
     for (const attempt of calls.held()) calls.halt(attempt, 'cancelled')
     await expect(result).rejects.toMatchObject({ code: 'run/cancelled' })
+  })
+})
+
+/** Looks for ends: how many there were, and how many of the next ones fail. */
+class Looks {
+  count = 0
+  failing = 0
+  #underWay = 0
+
+  readonly meddle = async (asked: unknown, go: Asked) => {
+    if (asked !== endedRuns) return go()
+    this.count += 1
+    this.#underWay += 1
+    const isFailing = this.failing > 0
+    if (isFailing) this.failing -= 1
+    try {
+      return await (isFailing ? Promise.reject(new Error('away')) : go())
+    } finally {
+      this.#underWay -= 1
+    }
+  }
+
+  /** Resolves when nobody looks any more. */
+  async over(): Promise<void> {
+    do await new Promise((resolve) => setImmediate(resolve))
+    while (this.#underWay > 0)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+describe.each(engines)('whoever waits for a call that is carried out elsewhere, on $name', (engine) => {
+  const seven: FunctionBody = () => Promise.resolve(7)
+
+  /** Nobody gives a hint of a commit. */
+  const unheard = async () => {
+    const [clock, looks] = [handClock(), new Looks()]
+    const at = await program(engine, seven, { meddle: looks.meddle, deaf: true, silent: true }, clock)
+    const carryOut = () => (at.calls.look(), at.calls.settled())
+    return { ...at, clock, looks, carryOut }
+  }
+
+  test('and could not look is told a moment later', async () => {
+    const { desk, clock, looks, carryOut } = await unheard()
+    const call = await desk.call({ function: 'adder' })
+    await carryOut()
+    looks.failing = 2
+    const result = call.result()
+    for (const failing of [1, 0]) {
+      await looks.over()
+      expect(looks.failing).toBe(failing)
+      clock.pass(LIMITS.changePollMs)
+    }
+    expect(await result).toBe(7)
+  })
+
+  test('is told without a hint, too; and where nobody waits, nobody looks', async () => {
+    const { desk, clock, looks, carryOut } = await unheard()
+    const call = await desk.call({ function: 'adder' })
+    const result = call.result()
+    await looks.over()
+    await carryOut()
+    expect(looks.count).toBe(1)
+    clock.pass(LIMITS.earCheckMs)
+    expect(await result).toBe(7)
+    clock.pass(LIMITS.earCheckMs * 3)
+    expect([looks.count, clock.armed]).toEqual([2, 0])
+    const closed = { code: 'runtime/closed' }
+    const waiting = await desk.call({ function: 'adder' })
+    looks.failing = 1
+    const left = expect(waiting.result()).rejects.toMatchObject(closed)
+    desk.close()
+    await left
+    await looks.over()
+    await expect(waiting.result()).rejects.toMatchObject(closed)
+    expect([looks.failing, clock.armed]).toEqual([0, 0])
+  })
+
+  test('is told at once behind many others that go on', async () => {
+    const { desk, clock, looks, carryOut } = await unheard()
+    const call = await desk.call({ function: 'adder' })
+    await carryOut()
+    const others = await desk.callAll(Array.from({ length: LIMITS.callsTogether }, () => ({ function: 'nobody' })))
+    for (const other of others) void other.result().catch(() => {})
+    await looks.over()
+    let told: unknown
+    void call.result().then((value) => (told = value))
+    for (let turn = 0; turn < 5; turn += 1) {
+      clock.pass(LIMITS.callLookMs)
+      await looks.over()
+    }
+    expect(told).toBe(7)
   })
 })
