@@ -1,11 +1,12 @@
-import { test } from 'vitest'
+import { expect, test } from 'vitest'
 
 import type { RunId } from '../../src/base/ids.ts'
 import type { Store } from '../../src/store/store.ts'
-import { increment } from '../support/counters.ts'
+import { counted, increment } from '../support/counters.ts'
 import { Load } from '../support/load.ts'
-import { withParameters } from '../support/engines.ts'
+import { query, withParameters } from '../support/engines.ts'
 import { until } from '../support/holdfast.ts'
+import type { TcpProxy } from '../support/tcp-proxy.ts'
 import { addWorker, claim, submitted } from '../support/world.ts'
 import { expectBalanced } from './load.ts'
 import { deep, freshSchema, openedStore, ownServer, proxyBefore } from './support.ts'
@@ -28,6 +29,33 @@ test('a server that is killed and started again under load loses nothing and doe
   await work
   const answers = await expectBalanced(load, stores[0]!)
   console.log(`${restarts} restarts, ${answers} answers, all of them true`)
+})
+
+/** Each on a connection of its own: none is answered before all were asked. */
+async function onManyConnections(store: Store, proxy: TcpProxy, names: readonly string[]): Promise<void> {
+  const holding = () => proxy.links().filter(({ holds }) => holds)
+  const answers: Promise<number>[] = []
+  for (const name of names) {
+    proxy.holdAt = /insert into breakers/
+    answers.push(store.apply(increment, name))
+    await until('it is held', () => Promise.resolve(holding().length === answers.length ? true : undefined))
+  }
+  for (const link of holding()) link.deliver()
+  await Promise.all(answers)
+}
+
+// Behind a pooler the connections outlive that.
+test.each([1, 3])('a server that took over without the last commits is written to at once, by %i', async (count) => {
+  const url = await freshSchema()
+  const schema = new URL(url).searchParams.get('schema')!
+  const proxy = await proxyBefore(url)
+  const store = await openedStore(proxy.through(url))
+  const names = ['a', 'b', 'c']
+  await onManyConnections(store, proxy, names)
+  expect(await query(url, `update ${schema}.writers set batch = batch - 1 returning 1`)).toHaveLength(3)
+  const answers = await Promise.all(names.slice(0, count).map((name) => store.apply(increment, name)))
+  expect(answers).toEqual(answers.map(() => 2))
+  for (const name of names.slice(0, count)) expect(await store.read(counted, name)).toBe(2)
 })
 
 /** Heard of something after this was called. */

@@ -16,7 +16,10 @@ const RESTARTS: Readonly<Record<string, number>> = {
   '23505': 3,
   // What it found was forgotten before it could refer to it (src/runs/retention.ts). Started anew, it does not find it.
   '23503': 3,
+  // Where nothing was taken to be likely, it is the number of the batch that is not so (`ENDING` in batch.ts).
+  '22012': 3,
 }
+
 /** A check in a statement divides by zero when what was likely is not so (statement.ts). */
 export const isUnlikely = (error: unknown): boolean => sqlState(error) === '22012'
 

@@ -43,7 +43,7 @@ type Fate =
  */
 export class GroupCommit {
   readonly #options: GroupCommitOptions
-  readonly #lanes = new WeakMap<object, Lane>()
+  #lanes = new WeakMap<object, Lane>()
   readonly #waiting: Member[] = []
   readonly #busy = new Set<Promise<void>>()
   #kept: { readonly lane: Lane; readonly cancel: () => void } | undefined
@@ -116,6 +116,7 @@ export class GroupCommit {
       const lostRace = attempt < restartsFor(fate.error)
       const mayRecover = lostRace || isConnectionLost(fate.error)
       if (!mayRecover || clock.monotonicMs() > deadline) return member.reject(explain(fate.error))
+      if (isUnlikely(fate.error)) this.#numberAnew()
       await sleep(clock, Math.min(2 ** attempt * 5, 1_000) * (0.5 + random.fraction()))
     }
   }
@@ -166,6 +167,12 @@ export class GroupCommit {
     const { pool, clock } = this.#options
     if (this.#kept !== undefined || pool.waitingCount > 0) return lane.client.release()
     this.#kept = { lane, cancel: clock.after(LIMITS.keptConnectionMs, () => this.#letGo()) }
+  }
+
+  /** A server that took over without the last batches knows other numbers: of no connection from before they are right. */
+  #numberAnew(): void {
+    this.#letGo()
+    this.#lanes = new WeakMap()
   }
 
   #letGo(): void {
