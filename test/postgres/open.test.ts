@@ -6,6 +6,7 @@ import { join } from 'node:path'
 
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 
+import { finishRun } from '../../src/runs/finish.ts'
 import { MIGRATIONS } from '../../src/store/migrations/index.ts'
 import { openPostgresStore } from '../../src/store/postgres/store.ts'
 import { row, text } from '../../src/store/row.ts'
@@ -14,7 +15,7 @@ import { first, run, single } from '../../src/store/transition.ts'
 import type { Transition } from '../../src/store/transition.ts'
 import { query, withParameters } from '../support/engines.ts'
 import { PostgresServer, freePort } from '../support/postgres-server.ts'
-import { reread, submitted } from '../support/world.ts'
+import { reread, running, submitted } from '../support/world.ts'
 import { serverOfVersion, silentServer } from './old-server.ts'
 import { freshSchema, openedStore, ownServer } from './support.ts'
 
@@ -54,6 +55,12 @@ function readableFolder(): string {
 
 const as = (user: string, password = 'wrong-secret', database = 'postgres') =>
   `postgres://${user}:${password}@127.0.0.1:${server.port}/${database}`
+
+async function databaseIn(encoding: string): Promise<string> {
+  const name = `in_${encoding.toLowerCase()}`
+  await server.query(`create database ${name} encoding '${encoding}' locale 'C' template template0`)
+  return as('holdfast', 'wrong-secret', name)
+}
 
 const errorWith = (code: string) =>
   expect.objectContaining({
@@ -104,6 +111,7 @@ const REFUSED: readonly { title: string; code: string; url: () => string | Promi
   },
   { title: 'a server that never says a word', code: 'store/unreachable', url: silentServer },
   { title: 'a server that is too old', code: 'store/old-postgres', url: () => serverOfVersion('130012') },
+  { title: 'a database that lacks characters', code: 'store/encoding', url: () => databaseIn('LATIN1') },
   { title: 'TLS that the server does not speak', code: 'store/tls', url: () => `${as('holdfast')}?sslmode=require` },
   { title: 'a schema that is no name', code: 'usage/store-url', url: () => `${as('holdfast')}?schema=No%20Name` },
   { title: 'a pool that is no number', code: 'usage/store-url', url: () => `${as('holdfast')}?pool=many` },
@@ -122,6 +130,13 @@ test('the right password opens, for a user who owns the schema', async () => {
   await server.query('create schema theirs authorization guarded')
   const store = await openedStore(withParameters(as('guarded', SECRET), { schema: 'theirs' }))
   expect((await submitted(store)).state).toBe('queued')
+})
+
+test.each(['UTF8', 'SQL_ASCII'])('a database in %s keeps every character', async (encoding) => {
+  const store = await openedStore(await databaseIn(encoding))
+  const { run: claimed, ref } = await running(store)
+  await store.apply(finishRun, ref, { state: 'succeeded', result: 'š 漢 🙂' })
+  expect((await reread(store, claimed.id)).result).toBe('š 漢 🙂')
 })
 
 const migrationsOf = async (url: string) => {

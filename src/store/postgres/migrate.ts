@@ -11,6 +11,9 @@ import { sqlState } from './errors.ts'
 /** 14 is the oldest that the PostgreSQL project itself still looks after. */
 const OLDEST_SERVER = 140_000
 
+/** They take every character. A result with one that the database lacks could never be recorded. */
+const WHOLE = new Set(['UTF8', 'SQL_ASCII'])
+
 /**
  * Time comes from the database, through this one function, so that leases and due times of many machines share a clock.
  * A test replaces it to own the clock.
@@ -29,7 +32,7 @@ export async function migratePostgres(
 ): Promise<void> {
   const client = await pool.connect()
   try {
-    await refuseOldServer(client)
+    await refuseUnfit(client)
     if (await isCurrent(client, schema, migrations)) return await forgetOldWriters(client, schema)
     await client.query('begin')
     await client.query(`set local search_path to ${schema}`)
@@ -99,11 +102,17 @@ function foreignSchema(schema: string, cause: unknown): HoldfastError {
   })
 }
 
-async function refuseOldServer(client: PoolClient): Promise<void> {
-  const { rows } = await client.query<{ version: string }>(`select current_setting('server_version_num') as version`)
-  const version = Number(rows[0]?.version)
-  if (version >= OLDEST_SERVER) return
-  throw new HoldfastError('store/old-postgres', `this is PostgreSQL ${Math.floor(version / 10_000)}`, {
-    remedy: `use PostgreSQL ${OLDEST_SERVER / 10_000} or newer`,
-  })
+async function refuseUnfit(client: PoolClient): Promise<void> {
+  const { rows } = await client.query<{ version: string; encoding: string }>(
+    `select current_setting('server_version_num') as version, current_setting('server_encoding') as encoding`,
+  )
+  const [version, encoding] = [Number(rows[0]?.version), String(rows[0]?.encoding)]
+  if (!(version >= OLDEST_SERVER))
+    throw new HoldfastError('store/old-postgres', `this is PostgreSQL ${Math.floor(version / 10_000)}`, {
+      remedy: `use PostgreSQL ${OLDEST_SERVER / 10_000} or newer`,
+    })
+  if (!WHOLE.has(encoding))
+    throw new HoldfastError('store/encoding', `this database is in ${encoding}, which lacks characters`, {
+      remedy: `create one that has them all (create database NAME encoding 'UTF8' template template0), and name it in HOLDFAST_STORE`,
+    })
 }
