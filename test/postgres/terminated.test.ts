@@ -14,7 +14,7 @@ import { hurriedClock } from '../support/clocks.ts'
 import { query, withParameters } from '../support/engines.ts'
 import { assertInvariants } from '../support/invariants.ts'
 import { aThread, running } from '../support/world.ts'
-import { freshSchema, openedStore } from './support.ts'
+import { addOne, freshSchema, openedStore } from './support.ts'
 
 /** No transition has nearly so many; a loop that gets here would otherwise never end. */
 const MOST_POINTS = 200
@@ -98,6 +98,28 @@ test.each([
   const store = await openedStore(await freshSchema())
   await expect(store.apply(failing(state, 1))).rejects.toMatchObject({ name: 'HoldfastError', code })
   expect(await store.read(counted, 'n')).toBe(0)
+})
+
+test.each([
+  ['53100', 'store/full'],
+  ['57014', 'store/slow'],
+  ['XX000', 'store/postgres'],
+])('%s at the statement that ends a transaction is %s, and nothing happened', async (state, code) => {
+  const url = await freshSchema()
+  const schema = new URL(url).searchParams.get('schema')!
+  const store = await openedStore(url)
+  await store.apply(increment, 'n')
+  await query(
+    url,
+    `create function ${schema}.refuse() returns trigger language plpgsql as
+      $$ begin raise exception 'on purpose' using errcode = '${state}'; end $$;
+    create trigger refused before insert on ${schema}.events execute function ${schema}.refuse()`,
+  )
+  await expect(store.apply(addOne)).rejects.toMatchObject({ name: 'HoldfastError', code })
+  expect(await store.read(counted, 'n')).toBe(1)
+  await query(url, `drop trigger refused on ${schema}.events`)
+  expect(await store.apply(addOne)).toBe(1)
+  expect(await store.read(counted, 'n')).toBe(2)
 })
 
 /** Lets nobody go on from its third statement, the second counter's first, before all are there. */
