@@ -298,7 +298,10 @@ const FIRST_WAIT_MS = 100
 const LONGEST_WAIT_MS = 5_000
 
 /** A finished result is kept until it is recorded: a full or busy store is waited for, not given up on. */
-export async function untilStored<T>({ clock, warn }: Executor, write: () => Promise<T>): Promise<T> {
+export async function untilStored<T>(
+  { clock, warn }: Pick<Executor, 'clock' | 'warn'>,
+  write: () => Promise<T>,
+): Promise<T> {
   for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
     try {
       return await write()

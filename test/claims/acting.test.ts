@@ -16,6 +16,7 @@ import {
   newThreadId,
   systemRandomness as random,
 } from '../../src/base/ids.ts'
+import type { RunId } from '../../src/base/ids.ts'
 import { HoldfastError } from '../../src/base/errors.ts'
 import { Stopped, settleActions } from '../../src/loop/act.ts'
 import type { ActionFolders } from '../../src/loop/act.ts'
@@ -23,11 +24,13 @@ import type { Tool, ToolOutcome } from '../../src/loop/ports.ts'
 import type { AttemptRef } from '../../src/runs/attempt.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { claimRun } from '../../src/runs/claim.ts'
+import { takeOverRun } from '../../src/runs/recover.ts'
 import { sendMessage } from '../../src/runs/send.ts'
 import { recordTurn } from '../../src/runs/turn.ts'
 import type { Store } from '../../src/store/store.ts'
 import { commandTool } from '../../src/tools/command-tool.ts'
 import { foldersIn } from '../../src/workers/agents/execute-agent.ts'
+import { wasElsewhere } from '../../src/workers/rivals.ts'
 import { engines, temporaryFolder } from '../support/engines.ts'
 import { assertInvariants } from '../support/invariants.ts'
 import { LEASE_MS, addWorker } from '../support/world.ts'
@@ -54,7 +57,7 @@ const toolOf = (parts: Partial<Tool>): Tool => ({
 class Reply {
   readonly store: Store
   readonly tool: Tool
-  readonly attempt: AttemptRef
+  attempt: AttemptRef
   readonly actions: readonly Action[]
   stop = new AbortController()
   isSeen = true
@@ -101,12 +104,21 @@ class Reply {
     return this
   }
 
+  /** By a worker that cannot look at the machine of the one before. */
+  async takenOver(mark: string): Promise<this> {
+    const taker = { workerId: await addWorker(this.store), leaseMs: LEASE_MS, attemptId: newAttemptId(random) }
+    const { run, attempt } = (await this.store.apply(takeOverRun, { ...this.attempt, mark }, 'owner-dead', taker))!
+    this.attempt = { id: attempt.id, runId: run.id, fence: run.fence }
+    return this
+  }
+
   async settle(store = this.store): Promise<readonly Action[]> {
     const ports = {
       store,
       clock,
       tools: new Map([[this.tool.name, this.tool]]),
       folders: this.folders ?? { path: () => '/nowhere', prepare: this.prepare, isThere: () => this.isSeen },
+      wasElsewhere: (runId: RunId) => wasElsewhere(store, runId),
       onAction: () => {},
       agent: 'clerk',
       policy: this.policy,
@@ -205,29 +217,50 @@ describe.each(engines)('acting on $name', (engine) => {
     expect(await reply.settle()).toMatchObject([{ state: 'in_doubt', tries: 1 }])
   })
 
-  test('a worker that dies after it asked the probe leaves no proof that the write never started [actions/no-blind-retry]', async () => {
-    const place = temporaryFolder()
-    const [home, proof] = [join(place, 'home'), join(place, 'performed')]
-    const definition = {
-      effect: 'write',
-      description: 'tool',
-      input: {},
-      repeat: 'once',
-      command: ['touch', proof],
-      probe: ['echo', '{"outcome":"not_done"}'],
-      idempotent: false,
-      timeoutMs: 60_000,
-    } as const
-    const tool = commandTool('tool', definition, { cwd: '/', env: process.env })
-    const reply = await (await Reply.with(await open(), tool)).begun()
-    const { store } = reply
-    reply.folders = foldersIn(home)
-    const apply: Store['apply'] = (change, ...args) =>
-      (change as unknown) === settleAction ? Promise.reject(new Error('killed')) : store.apply(change, ...args)
-    const dying = Object.assign(Object.create(store) as Store, { apply, read: store.read.bind(store) })
-    await expect(reply.settle(dying)).rejects.toThrow('killed')
-    expect(await reply.settle()).toMatchObject([{ state: 'in_doubt', tries: 1 }])
-    expect(existsSync(proof)).toBe(false)
+  describe('a write was begun on another machine, with a home folder at the same path', () => {
+    /** What is done twice leaves a proof. */
+    async function begunElsewhere() {
+      const place = temporaryFolder()
+      const [here, proof] = [foldersIn(join(place, 'home')), join(place, 'performed')]
+      const folders: ActionFolders = {
+        path: (mark) => here.path(mark, null),
+        prepare: (mark) => here.prepare(mark),
+        isThere: (mark) => here.isThere(mark, null),
+      }
+      const definition = {
+        effect: 'write',
+        description: 'tool',
+        input: {},
+        repeat: 'once',
+        command: ['touch', proof],
+        probe: ['echo', '{"outcome":"not_done"}'],
+        idempotent: false,
+        timeoutMs: 60_000,
+      } as const
+      const tool = commandTool('tool', definition, { cwd: '/', env: process.env })
+      const reply = await (await Reply.with(await open(), tool)).begun()
+      reply.folders = folders
+      return { reply, folders, isDoneTwice: () => existsSync(proof) }
+    }
+
+    test('a worker that dies after it asked the probe leaves no proof here that it never started [actions/no-blind-retry]', async () => {
+      const { reply, isDoneTwice } = await begunElsewhere()
+      const { store } = reply
+      const apply: Store['apply'] = (change, ...args) =>
+        (change as unknown) === settleAction ? Promise.reject(new Error('killed')) : store.apply(change, ...args)
+      const dying = Object.assign(Object.create(store) as Store, { apply, read: store.read.bind(store) })
+      await expect(reply.settle(dying)).rejects.toThrow('killed')
+      expect(await reply.settle()).toMatchObject([{ state: 'in_doubt', tries: 1 }])
+      expect(isDoneTwice()).toBe(false)
+    })
+
+    test('a folder that was made here for it, before the run went there, is no proof that it never started [actions/no-blind-retry]', async () => {
+      const { reply, folders, isDoneTwice } = await begunElsewhere()
+      await folders.prepare(`${reply.actions[0]!.mark}01`)
+      await reply.takenOver(random.hex(16))
+      expect(await reply.settle()).toMatchObject([{ state: 'in_doubt', tries: 1 }])
+      expect(isDoneTwice()).toBe(false)
+    })
   })
 
   test('a second try has the key of the first, by which its receiver knows it [actions/once]', async () => {

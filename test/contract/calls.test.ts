@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
+import { systemClock } from '../../src/base/clock.ts'
 import { newAttemptId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
 import type { RunId } from '../../src/base/ids.ts'
 import { callAll, callHere, callOne, claimCalls, giveBackCall, openCalls, refOfCall } from '../../src/runs/call.ts'
@@ -16,6 +17,9 @@ import { advanceRun, stepsOf } from '../../src/runs/step.ts'
 import { readWholeRun, viewWholeRun } from '../../src/runs/view.ts'
 import type { StepOutcome } from '../../src/runs/step.ts'
 import type { Store } from '../../src/store/store.ts'
+import type { Executor } from '../../src/workers/execute.ts'
+import { RecordedRun } from '../../src/workers/functions/function-run.ts'
+import { judgeDoubted } from '../../src/workers/functions/judge-step.ts'
 import { engines } from '../support/engines.ts'
 import { assertInvariants } from '../support/invariants.ts'
 import { LEASE_MS, addWorker, reread } from '../support/world.ts'
@@ -259,6 +263,46 @@ describe.each(engines)('calls of functions on $name', (engine) => {
     const [again] = (await claimed(store, 1)) as [ClaimedCall]
     expect(await store.apply(startAgain, refOfCall(again), action)).toEqual({ kind: 'settled' })
     expect(await states(store, call.id)).toEqual(['pay done by its function'])
+    await assertInvariants(store)
+  })
+
+  test('it counts also while the probe is asked, before it is begun again [actions/once]', async () => {
+    const store = await open()
+    const { call, action } = await inDoubt(store)
+    await store.apply(resolveDoubt, action.id, { kind: 'run-again', by: 'Grace' })
+    const [again] = (await claimed(store, 1)) as [ClaimedCall]
+    const [pay] = await store.read(stepsOf, call.id)
+    const ports = { store, clock: systemClock, warn: () => {}, runId: call.id, signal: AbortSignal.timeout(60_000) }
+    const probe = async () => {
+      await store.apply(advanceRun, refOfCall(call), [done('pay')])
+      return { outcome: 'unknown' } as const
+    }
+    const judged = await judgeDoubted({ ...ports, mayNotGoOn: () => false }, refOfCall(again), pay!, { probe })
+    expect(judged).toEqual({ kind: 'done', result: 'pay' })
+    expect(await states(store, call.id)).toEqual(['pay done by its function'])
+    await assertInvariants(store)
+  })
+
+  test('a run that is stopped when it has been begun again, and before it is done, leaves the doubt [actions/no-blind-retry]', async () => {
+    const store = await open()
+    const { call, action } = await inDoubt(store)
+    await store.apply(resolveDoubt, action.id, { kind: 'run-again', by: 'Grace' })
+    const [again] = (await claimed(store, 1)) as [ClaimedCall]
+    const stop = new AbortController()
+    const apply: Store['apply'] = async (change, ...args) => {
+      const answer = await store.apply(change, ...args)
+      if ((change as unknown) === startAgain) stop.abort('cancelled')
+      return answer
+    }
+    const stopping = Object.assign(Object.create(store) as Store, { apply, read: store.read.bind(store) })
+    const executor = { store: stopping, clock: systemClock, warn: () => {} } as unknown as Executor
+    const known = await store.read(stepsOf, call.id)
+    const run = new RecordedRun(executor, again, stop.signal, { known }, { agent: {} as never, random })
+    void run.step('pay', () => expect.unreachable('it is not done'))
+    expect(await run.halted).toEqual({ kind: 'stopped', why: 'cancel-requested' })
+    await store.apply(advanceRun, refOfCall(again), run.takeAll())
+    expect(await states(store, call.id)).toEqual(['pay in_doubt by nobody'])
+    expect(await store.read(openDoubts, 9)).toMatchObject([{ id: action.id, tries: 2 }])
     await assertInvariants(store)
   })
 

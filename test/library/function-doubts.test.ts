@@ -110,6 +110,33 @@ describe('a step that was cut off', () => {
     expect(await runtime.doubts.list()).toEqual([])
   })
 
+  test.each(['unknown', 'not_done'] as const)(
+    'and is to be done again stays in doubt where its run is cancelled while its probe is asked, which says %s [actions/no-blind-retry]',
+    async (outcome) => {
+      let tries = 0
+      const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<{ outcome: typeof outcome }>()]
+      const sender = defineFunction('sender', (run) =>
+        run.step('send', () => Promise.reject(new Error(`no answer to ${(tries += 1)}`)), {
+          probe: ({ signal }) => {
+            if (run.attempt === 1) return { outcome: 'unknown' }
+            signal.addEventListener('abort', () => answer.resolve({ outcome }))
+            asked.resolve()
+            return answer.promise
+          },
+        }),
+      )
+      const runtime = await open([sender])
+      const call = await runtime.call({ function: 'sender' })
+      const { id } = await firstDoubt(runtime)
+      await runtime.doubts.resolve(id, { resolution: 'run-again', by: 'Grace' })
+      await asked.promise
+      await call.cancel()
+      await expect(call.result()).rejects.toMatchObject({ code: 'run/cancelled' })
+      expect(await runtime.doubts.list()).toMatchObject([{ id, state: 'in_doubt', tries: 1 }])
+      expect(tries).toBe(1)
+    },
+  )
+
   test('beside another that goes on: the other is over and recorded before the run waits', async () => {
     const gate = Promise.withResolvers<string>()
     const pair = defineFunction('pair', async (run) =>

@@ -253,9 +253,9 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
    * Its intent is on disk. Whoever takes it over judges it by that: nothing has happened here, and nothing will. It is let go of, or nobody
    * could: a lease that was late is renewed again as soon as the database is back.
    */
-  async #unlessStopped(begun: Try): Promise<void> {
+  async #unlessStopped(begun: Try, state: 'failed' | 'in_doubt' = 'failed'): Promise<void> {
     if (this.signal.reason === 'lease-lost') return this.#gone(begun, this.#stopped())
-    if (this.#isHalted || this.signal.aborted) return this.#notDone(begun)
+    if (this.#isHalted || this.signal.aborted) return this.#notDone(begun, state)
   }
 
   /** What its steps have come to, and the intent of the next. */
@@ -281,10 +281,11 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   }
 
   /** Its intent is on disk, and it will not be done: another step of the run stands in its way. */
-  #notDone(begun: Try): Promise<never> {
+  #notDone(begun: Try, state: 'failed' | 'in_doubt'): Promise<never> {
     if (!this.#isHalted) void this.#stop(this.#stopped())
-    const error = 'the run was stopped before it had begun'
-    this.#settle(begun, { effect: 'write', state: 'failed', result: null, error, by: 'nobody' })
+    const error =
+      state === 'failed' ? 'the run was stopped before it had begun' : 'its run was stopped before it was done again'
+    this.#settle(begun, { effect: 'write', state, result: null, error, by: 'nobody' })
     return this.#never()
   }
 
@@ -334,13 +335,17 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
       throw error
     }
     if (this.signal.reason === 'lease-lost') return this.#gone(begun, this.#stopped())
-    const answer = this.signal.aborted ? undefined : await askProbe(keyOf(this.id, begun.name), this.signal, options)
+    const answer = this.signal.aborted ? undefined : await this.#asked(begun.name, options)
     if (answer?.outcome === 'done') return this.#found<T>(begun, answer.result)
     const by = answer?.outcome === 'not_done' ? 'its probe' : 'nobody'
     const state = answer?.outcome === 'not_done' ? 'failed' : 'in_doubt'
     this.#settle(begun, { effect, state, result: null, error: sentence, by })
     if (state === 'failed') throw error
     return this.#stop({ kind: 'undecided' })
+  }
+
+  #asked(name: string, options: Options) {
+    return askProbe({ clock: this.#executor.clock, signal: this.signal }, keyOf(this.id, name), options)
   }
 
   #found<T>(begun: Try, result: unknown): T | Promise<T> {
@@ -390,9 +395,19 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
       this.#ahead.add(name)
       return this.#never()
     }
-    const ports = { ...this.#executor, runId: this.#ref.runId, signal: this.signal }
+    const { store, clock, warn } = this.#executor
+    const ports = {
+      store,
+      clock,
+      warn,
+      runId: this.#ref.runId,
+      signal: this.signal,
+      mayNotGoOn: () => this.#mayNotGoOn(),
+    }
     const judged =
-      state === 'started' ? await judgeCutOff(ports, known, options) : await judgeDoubted(ports, this.#ref, known)
+      state === 'started'
+        ? await judgeCutOff(ports, known, options)
+        : await judgeDoubted(ports, this.#ref, known, options)
     return this.#asJudged(known, judged, work, options)
   }
 
@@ -402,6 +417,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     if (judged.kind === 'done') return this.#found<T>(cut, judged.result)
     if (judged.kind === 'settled') return this.#again(judged.step, work, options)
     if (judged.kind === 'failed') throw judged.error
+    if (judged.kind === 'left') return this.#never()
     if (judged.kind === 'restart') return this.#restart(known, work, options)
     if (judged.kind === 'again') return this.#onceMore(this.#tryOf(known, judged.tries, true), work, options)
     if (judged.kind === 'doubt')
@@ -409,11 +425,9 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     return this.#stop(judged.kind === 'refused' ? { kind: 'stopped', why: judged.why } : { kind: 'undecided' })
   }
 
-  /** A person said so by what was seen then. Who could still do it is gone by now, and may have done it before that. */
+  /** Of what an earlier try may have done, a stop before this one says nothing. */
   async #onceMore<T>(begun: Try, work: Work<T>, options: Options): Promise<T> {
-    const answer = await askProbe(keyOf(this.id, begun.name), this.signal, options)
-    if (answer.outcome === 'done') return this.#found<T>(begun, answer.result)
-    await this.#unlessStopped(begun)
+    await this.#unlessStopped(begun, 'in_doubt')
     return this.#perform(begun, work, options)
   }
 

@@ -1,6 +1,7 @@
 import { findAction } from '../../actions/action.ts'
 import { doubtAgain } from '../../actions/doubt.ts'
 import { startAgain } from '../../actions/step-doubt.ts'
+import { formatDuration } from '../../base/duration.ts'
 import { describeError } from '../../base/errors.ts'
 import type { RunId } from '../../base/ids.ts'
 import { LIMITS } from '../../base/limits.ts'
@@ -8,6 +9,7 @@ import type { StepOptions } from '../../define/function.ts'
 import { isUnderWay } from '../../define/owner.ts'
 import type { ProbeAnswer } from '../../define/perform.ts'
 import type { Step, StepsRef } from '../../runs/step.ts'
+import { TOOL_LIMITS } from '../../tools/limits.ts'
 import type { Executor } from '../execute.ts'
 import { untilStored } from '../execute.ts'
 import { endRivals } from '../rivals.ts'
@@ -38,10 +40,17 @@ export type Judged =
   | { readonly kind: 'doubt'; readonly error: string }
   /** It is listed, and nobody has said anything yet. */
   | { readonly kind: 'listed' }
+  /** Its run was stopped, or waits for another step, before it was begun again. */
+  | { readonly kind: 'left' }
   /** The run may not go on. */
   | { readonly kind: 'refused'; readonly why: 'cancel-requested' | 'superseded' }
 
-export type JudgePorts = Executor & { readonly runId: RunId; readonly signal: AbortSignal }
+export type JudgePorts = Pick<Executor, 'store' | 'clock' | 'warn'> & {
+  readonly runId: RunId
+  readonly signal: AbortSignal
+  /** Whether the run was stopped meanwhile, or another step of it stands in the way. */
+  readonly mayNotGoOn: () => boolean
+}
 
 export const keyOf = (runId: string, name: string) => `${runId}/${name}`
 
@@ -67,16 +76,28 @@ export function asJson(value: unknown): AsJson {
 
 /** A probe that breaks, or takes too long, has no answer. */
 export async function askProbe(
+  { clock, signal }: Pick<JudgePorts, 'clock' | 'signal'>,
   key: string,
-  signal: AbortSignal,
   { probe }: StepOptions,
 ): Promise<ProbeAnswer & { readonly said?: string }> {
   if (probe === undefined) return { outcome: 'unknown' }
+  const late = new AbortController()
+  const { promise: tooLong, reject } = Promise.withResolvers<never>()
+  const disarm = clock.after(
+    TOOL_LIMITS.probeMs,
+    () => {
+      late.abort(new DOMException(`timed out after ${formatDuration(TOOL_LIMITS.probeMs)}`, 'TimeoutError'))
+      reject(late.signal.reason)
+    },
+    { ref: true },
+  )
   try {
-    const answer = await probe({ key, signal })
+    const answer = await Promise.race([probe({ key, signal: AbortSignal.any([signal, late.signal]) }), tooLong])
     return answer.outcome === 'unknown' ? { ...answer, said: '; its probe does not know' } : answer
   } catch (error) {
     return { outcome: 'unknown', said: `; its probe failed: ${describeError(error)}` }
+  } finally {
+    disarm()
   }
 }
 
@@ -88,7 +109,7 @@ export async function judgeCutOff(ports: JudgePorts, known: Step, options: StepO
   if (options.idempotent === true) return { kind: 'restart' }
   const key = keyOf(ports.runId, known.name)
   const rival = await whoCouldStill(ports, key)
-  const answer = await askProbe(key, ports.signal, options)
+  const answer = await askProbe(ports, key, options)
   if (answer.outcome === 'done') return { kind: 'done', result: answer.result }
   if (answer.outcome === 'not_done' && rival === undefined) return { kind: 'restart' }
   const said = answer.outcome === 'not_done' ? '; its probe says that it is not done' : (answer.said ?? '')
@@ -100,7 +121,12 @@ const whoCouldStill = async ({ store, clock, runId }: JudgePorts, key: string) =
   isUnderWay(key) ? 'this very process had begun it, and has not ended it' : endRivals(store, clock, runId)
 
 /** It was in doubt when its run was parked. What a person says counts; "run it again" only when nobody else still can. */
-export async function judgeDoubted(ports: JudgePorts, ref: StepsRef, known: Step): Promise<Judged> {
+export async function judgeDoubted(
+  ports: JudgePorts,
+  ref: StepsRef,
+  known: Step,
+  options: StepOptions,
+): Promise<Judged> {
   const { store } = ports
   const { name, actionId } = known
   const action = actionId === null ? undefined : await store.read(findAction, actionId)
@@ -113,11 +139,16 @@ export async function judgeDoubted(ports: JudgePorts, ref: StepsRef, known: Step
       error: new StepUnknown(name, `nobody knows whether ${name} happened, as ${action.givenUp} says`),
     }
   if (action.state !== 'approved') return { kind: 'listed' }
-  const rival = await whoCouldStill(ports, keyOf(ports.runId, name))
+  const key = keyOf(ports.runId, name)
+  const rival = await whoCouldStill(ports, key)
   if (rival !== undefined) {
     await untilStored(ports, () => store.apply(doubtAgain, action, rival))
     return { kind: 'listed' }
   }
+  // A person said so by what was seen then. Who could still do it is gone by now, and may have done it before that.
+  const answer = await askProbe(ports, key, options)
+  if (answer.outcome === 'done') return { kind: 'done', result: answer.result }
+  if (ports.mayNotGoOn()) return { kind: 'left' }
   const again = await untilStored(ports, () => store.apply(startAgain, ref, action))
-  return again.kind === 'settled' ? judgeDoubted(ports, ref, known) : again
+  return again.kind === 'settled' ? judgeDoubted(ports, ref, known, options) : again
 }
