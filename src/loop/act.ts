@@ -29,6 +29,8 @@ export interface ActPorts {
   readonly approvalMs?: number
   /** Makes sure that no worker which lost this run can still act for it; or says which one can. */
   readonly whoCouldStill?: (runId: RunId) => Promise<string | undefined>
+  /** Whether a worker that lost this run was on a machine that cannot be looked at from here. */
+  readonly wasElsewhere?: (runId: RunId) => Promise<boolean>
 }
 
 /** `home` is that of the worker which began the try, another's perhaps. */
@@ -201,8 +203,7 @@ async function recoverAction(doing: Doing): Promise<Action> {
   const tool = ports.tools.get(action.tool)
   if (tool === undefined) return settle(doing, { kind: 'in-doubt', error: 'its tool is not there any more' }, 'nobody')
   const context = contextOf(doing, tool)
-  const isSeen = ports.folders.isThere(context.mark, action.home)
-  const left = await leftBehind(tool, action, context, isSeen)
+  const { isSeen, left } = await leftBehind(doing, tool, context)
   if (left !== undefined && (left.kind === 'done' || left.kind === 'failed'))
     return settle(doing, left, 'what its process left behind')
   if (left?.kind === 'never-started' || action.effect === 'read') return again(doing)
@@ -240,10 +241,15 @@ async function asked(tool: Tool, input: unknown, context: ToolContext): Promise<
   }
 }
 
-async function leftBehind(tool: Tool, action: Action, context: ToolContext, isSeen: boolean) {
-  if (tool.recover === undefined) return undefined
-  if (!isSeen) return { kind: 'in-doubt', error: 'what it left behind was removed, or is on another machine' } as const
-  return guarded(action, () => tool.recover!(context), context)
+const REMOVED: Doubt = { kind: 'in-doubt', error: 'what it left behind was removed, or is on another machine' }
+
+async function leftBehind({ ports, action }: Doing, tool: Tool, context: ToolContext) {
+  const isThere = ports.folders.isThere(context.mark, action.home)
+  if (tool.recover === undefined) return { isSeen: isThere, left: undefined }
+  const left = isThere ? await guarded(action, () => tool.recover!(context), context) : REMOVED
+  // Made here for a start that was not recorded; then it was begun on another machine, where the path is the same.
+  const isUnused = left.kind === 'never-started' && (await ports.wasElsewhere?.(action.runId)) === true
+  return isUnused ? { isSeen: false, left: REMOVED } : { isSeen: isThere, left }
 }
 
 /** Once more, by the same key. Where the run may not go on, what is known of the earlier try is all there will be. */

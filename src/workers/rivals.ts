@@ -31,6 +31,10 @@ export async function endRivals(store: Store, clock: Clock, runId: RunId): Promi
   return undefined
 }
 
+/** Whether a worker that lost the run was where nobody here can look. */
+export const wasElsewhere = async (store: Store, runId: RunId): Promise<boolean> =>
+  (await store.read(lostOwners, runId)).some(({ identity }) => judgeProcess(identity) === 'unreachable')
+
 /** What this process itself had begun it has ended, or it still holds it. */
 const isThisProcess = (identity: ProcessIdentity) => isDeepStrictEqual(identity, processIdentity())
 

@@ -25,7 +25,7 @@ import type { CommandAgent } from './command-agent.ts'
 import { finishClaim, placeFor, refOf, untilStored } from '../execute.ts'
 import type { Executor } from '../execute.ts'
 import { commandFolder } from '../home.ts'
-import { endRivals } from '../rivals.ts'
+import { endRivals, wasElsewhere } from '../rivals.ts'
 
 /** An agent of the configuration, with its model and tools at hand. */
 export interface OpenAgent {
@@ -108,6 +108,7 @@ export async function executeAgent(
     agent: agent.name,
     folders: foldersIn(home),
     whoCouldStill: (runId: RunId) => endRivals(store, clock, runId),
+    wasElsewhere: (runId: RunId) => wasElsewhere(store, runId),
     aboutToWait: () => keepFiles(executor, claim),
     onAction: (action: Action) => emit({ kind: 'action', action }),
     emit,
