@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs'
 import { mkdtemp, rmdir, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 import { HoldfastError } from '../base/errors.ts'
 import { errorCode, named, syncFolder } from '../base/files.ts'
@@ -27,7 +28,7 @@ import type { Repository } from './repository.ts'
 import { askGit, runGit } from './run-git.ts'
 import { Surprise } from './swap.ts'
 import { syncObjects } from './sync-objects.ts'
-import { gitDirsOf, isBusyWith, workingTrees, type WorkingTree } from './working-trees.ts'
+import { gitDirsOf, isBusyWith, workingTrees } from './working-trees.ts'
 
 /**
  * Moves the branch from `from` to `to`, and with it the working tree that has it checked out. Can be called again after any death, by anybody, until it
@@ -46,12 +47,17 @@ export async function land(asked: Git, repo: Repository, landing: Landing): Prom
       return unlessBegun(git, repo, landing, ready('operation', reason))
     }
   }
+  for (const { top, gitDir, branch } of trees) {
+    if (gitDir === undefined || branch === landing.target) continue
+    const refused = await retreat(git, repo, { top, gitDir }, landing)
+    if (refused !== undefined) return refused
+  }
   if (having.length > 1) {
     const reason = `${landing.target} is checked out in several working trees`
     return unlessBegun(git, repo, landing, ready('several-trees', reason))
   }
   const [tree] = having
-  if (tree === undefined) return landBranch(git, repo, landing, trees)
+  if (tree === undefined) return landBranch(git, repo, landing)
   const { gitDir, top } = tree
   if (gitDir === undefined) {
     const reason = `${landing.target} is checked out in ${top}, which is not there`
@@ -89,16 +95,7 @@ const landingBegun = ({ reason }: Refused) =>
   })
 
 /** Nobody has it checked out: the branch is all there is to move. */
-async function landBranch(
-  git: Git,
-  repo: Repository,
-  landing: Landing,
-  trees: readonly WorkingTree[],
-): Promise<Landed> {
-  for (const { top, gitDir } of trees) {
-    const refused = gitDir === undefined ? undefined : await retreat(git, repo, { top, gitDir }, landing)
-    if (refused !== undefined) return refused
-  }
+async function landBranch(git: Git, repo: Repository, landing: Landing): Promise<Landed> {
   const tip = await readRef(git, repo, landing.target)
   if (tip === undefined) return ready('branch-gone', `there is no ${landing.target} any more`)
   if (await isIn(git, repo, landing.to, tip)) return { kind: 'landed', followed: false }
@@ -112,7 +109,7 @@ interface Tree {
   readonly gitDir: string
 }
 
-/** It was checked out when this began, and the user has gone to another branch: the files follow that one. */
+/** If it was checked out there when this began, and the user has gone to another branch: the files follow that one. */
 async function retreat(
   git: Git,
   repo: Repository,
@@ -120,7 +117,9 @@ async function retreat(
   landing: Landing,
 ): Promise<Landed | undefined> {
   const stage = stageOf(gitDir, landing.runId)
-  if (await hasBegun(stage)) {
+  const begun = await hasBegun(stage)
+  if (!begun && !existsSync(dirname(stage))) return undefined
+  if (begun) {
     // They may have taken away the lock of the one that died; without one, what they stage meanwhile would be lost.
     const refused = await takeIndex(git, { top, gitDir }, stage)
     if (refused !== undefined) return refused
@@ -204,7 +203,6 @@ async function landLocked(git: Git, site: Site, landing: Landing): Promise<Lande
   const tip = await readRef(git, repo, target)
   const begun = await hasBegun(stage)
   const changes = await changesBetween(git, repo, from, to)
-  if (begun) await mendHoles(site, changes)
   if (tip !== undefined && (await isIn(git, repo, to, tip))) {
     if (begun) await finish(git, site, changes, { ...landing, tip })
     return { kind: 'landed', followed: true }
@@ -221,6 +219,7 @@ async function attempt(
   landing: Landing & { readonly begun: boolean },
 ): Promise<Landed> {
   const { begun } = landing
+  if (begun) await mendHoles(site, changes)
   const obstacle = begun ? undefined : await obstacleIn(git, site, changes)
   if (obstacle !== undefined) return obstacle
   const view = await viewOf(git, site, changes, landing)
@@ -330,6 +329,7 @@ async function finish(
 ): Promise<void> {
   const since = new Set((await changesBetween(git, site.repo, to, tip)).map(({ path }) => path))
   const ours = changes.filter(({ path }) => !since.has(path))
+  await mendHoles(site, ours)
   const view = await viewOf(git, site, ours, { from, to })
   await prepare(git, site, ours)
   await goForward(git, site, ours, view, { placed: [], surprised: 'leave' })

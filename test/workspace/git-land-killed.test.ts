@@ -164,11 +164,26 @@ describe('a landing that is killed by SIGKILL at every point, and redone', () =>
     expect(committed.tip).not.toBe(from)
   })
 
-  /** Dead with the branch moved and the index not, and the user, who took its lock away, goes on in a branch with the work in it. */
-  async function leftBehind() {
+  test('goes back in the tree that it died in, though the branch is checked out in another one by then [X3]', async () => {
+    const scenery = await scene()
+    const { world, to, before, after } = scenery
+    const { folder, project, redo } = await deadAt(scenery, 'land/moving')
+    const other = join(folder, 'other')
+    world.user(['switch', '-qc', 'wip'], project)
+    world.user(['worktree', 'add', '-q', other, 'main'], project)
+    expect(await redo()).toEqual({ kind: 'landed', followed: true })
+    expect([world.user(['rev-parse', 'main'], project), world.status(other)]).toEqual([to, ''])
+    const { '.git': _, ...files } = listing(other)
+    expect(files).toEqual(after)
+    expect([listing(project), world.status(project)]).toEqual([before, ''])
+    expect(['holdfast', 'index.lock'].filter((name) => world.has(name, join(project, '.git')))).toEqual([])
+  })
+
+  /** Dead, as a rule with the branch moved and the index not, and the user, who took its lock away, goes on in a branch with the work in it. */
+  async function leftBehind(point: GitPoint = 'land/branch-moved') {
     const scenery = await scene()
     const { world } = scenery
-    const dead = await deadAt(scenery, 'land/branch-moved')
+    const dead = await deadAt(scenery, point)
     execFileSync('rm', [join(dead.project, '.git/index.lock')])
     world.user(['symbolic-ref', 'HEAD', 'refs/heads/other'], dead.project)
     world.user(['update-ref', 'refs/heads/other', scenery.to], dead.project)
@@ -188,6 +203,13 @@ describe('a landing that is killed by SIGKILL at every point, and redone', () =>
     world.user(['add', 'mine.txt'], project)
     expect(world.status(project)).toBe('A  mine.txt')
     expect(world.has('.git/holdfast', project)).toBe(false)
+  })
+
+  test('and redone there leaves no hole where it died between taking a file and naming the other [X3]', async () => {
+    const { world, project, redo } = await leftBehind('land/taken')
+    expect(world.has('a.txt', project) && world.has('dir/b.txt', project)).toBe(false)
+    expect(await redo()).toEqual({ kind: 'landed', followed: false })
+    expect(world.status(project)).toBe('?? mine.txt')
   })
 
   test('and redone there waits for a git command of the user, as everywhere [X3]', async () => {
