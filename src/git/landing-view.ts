@@ -8,7 +8,7 @@ import { copyIfThere } from './own-index.ts'
 import { records, type RawPath } from './paths.ts'
 import type { Repository } from './repository.ts'
 import { atDesk } from './room.ts'
-import { askGit, runGit, type GitOptions } from './run-git.ts'
+import { runGit, type GitOptions } from './run-git.ts'
 import { lookAt, type Mark, type There } from './swap.ts'
 
 /** One path that a landing changes. */
@@ -137,7 +137,8 @@ async function notStaged(git: Git, desk: GitOptions, commit: Sha): Promise<Set<R
 
 /** Tracked paths whose file is not as the index says. What is newly entered is read; the rest only if it was touched. */
 async function unlike(git: Git, desk: GitOptions): Promise<Set<RawPath>> {
-  await askGit(git, ['update-index', '-q', '--refresh', '--ignore-submodules'], desk)
+  // 1: something is not as the index says. Any other: what it could not look at would count as an edit.
+  await runGit(git, ['update-index', '-q', '--refresh', '--ignore-submodules'], desk, [0, 1])
   const asked = ['diff-files', '-z', '--name-only', '--no-renames', '--ignore-submodules=all']
   return new Set(records((await runGit(git, asked, desk)).stdout))
 }

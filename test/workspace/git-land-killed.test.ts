@@ -179,6 +179,19 @@ describe('a landing that is killed by SIGKILL at every point, and redone', () =>
     expect(['holdfast', 'index.lock'].filter((name) => world.has(name, join(project, '.git')))).toEqual([])
   })
 
+  test('does not take a git that could not look for edits of the user [X3]', async () => {
+    const scenery = await scene()
+    const { world, to, after } = scenery
+    const { project, redo } = await deadAt(scenery, 'land/moving')
+    // As it ends where there is no room for a second index.
+    const look = '[ "$1 $3 ${GIT_INDEX_FILE##*/}" = "update-index --refresh index.to" ]'
+    const trap = trapGit({ world }, `${look} && exit 128`, '')
+    await expect(redo(trap.env)).rejects.toMatchObject({ code: 'git/failed' })
+    expect(await redo()).toEqual({ kind: 'landed', followed: true })
+    expect([world.user(['rev-parse', 'main'], project), listing(project)]).toEqual([to, after])
+    expect(world.status(project)).toBe('')
+  })
+
   /** Dead, as a rule with the branch moved and the index not, and the user, who took its lock away, goes on in a branch with the work in it. */
   async function leftBehind(point: GitPoint = 'land/branch-moved') {
     const scenery = await scene()
