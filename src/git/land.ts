@@ -39,6 +39,38 @@ import { gitDirsOf, isBusyWith, workingTrees } from './working-trees.ts'
  */
 export async function land(asked: Git, repo: Repository, landing: Landing): Promise<Landed> {
   const { signal: _, ...git } = asked
+  try {
+    return await goOn(git, repo, landing)
+  } catch (error) {
+    if (!(error instanceof HoldfastError) || error.retry !== undefined) throw error
+    const found = await begunIn(repo, landing.runId).catch(() => undefined)
+    if (found?.length === 0) throw error
+    // No failure says that it did not land: it is redone until it has ended, or a person gives it up.
+    const { code, message, remedy, cause } = error
+    throw new HoldfastError(code, message, { ...(remedy === undefined ? {} : { remedy }), cause, retry: AGAIN })
+  }
+}
+
+const AGAIN = { afterMs: 1_000 }
+
+/**
+ * Ends a landing that a person gives up, or whose end nobody knows: what is in place goes back, or follows HEAD. Can be called again like `land`. A working tree that is
+ * not there stays as it is, and whoever finds it again can work in it.
+ */
+export async function takeBack(asked: Git, repo: Repository, landing: Landing): Promise<'landed' | 'back'> {
+  const { signal: _, ...git } = asked
+  for (const { top, gitDir } of await workingTrees(git, repo)) {
+    if (gitDir !== undefined) await named(top, () => retreat(git, repo, { top, gitDir }, landing))
+  }
+  for (const { gitDir, stage } of await begunIn(repo, landing.runId)) await unlockIndex(gitDir, stage)
+  const tip = await readRef(git, repo, landing.target)
+  if (tip === undefined) return 'back'
+  // Nothing but the branch names it: one that is not there was swept away, so the branch does not have it.
+  const made = await runGit(git, ['cat-file', '-e', landing.to], { gitDir: repo.commonDir }, [0, 1])
+  return made.code === 0 && (await isIn(git, repo, landing.to, tip)) ? 'landed' : 'back'
+}
+
+async function goOn(git: Git, repo: Repository, landing: Landing): Promise<Landed> {
   const trees = await workingTrees(git, repo)
   const having = trees.filter(({ branch }) => branch === landing.target)
   for (const { gitDir } of trees) {
@@ -76,22 +108,32 @@ async function unlessBegun(
   { target, to, runId }: Landing,
   refused: Refused,
 ): Promise<Landed> {
-  for (const gitDir of await gitDirsOf(repo)) {
-    const stage = stageOf(gitDir, runId)
-    if (!(await hasBegun(stage))) continue
+  for (const { gitDir, stage } of await begunIn(repo, runId)) {
     // They need the index to end what they are in; what they do to the files meanwhile is seen when it goes on.
     await unlockIndex(gitDir, stage).catch(() => {})
-    throw landingBegun(refused)
+    throw landingBegun(refused, runId)
   }
   const tip = await readRef(git, repo, target)
   return tip !== undefined && (await isIn(git, repo, to, tip)) ? { kind: 'landed', followed: false } : refused
 }
 
-const landingBegun = ({ reason }: Refused) =>
+/** Also of working trees that are not there. */
+async function begunIn(
+  repo: Repository,
+  runId: string,
+): Promise<{ readonly gitDir: string; readonly stage: string }[]> {
+  const found = []
+  for (const gitDir of await gitDirsOf(repo)) {
+    const stage = stageOf(gitDir, runId)
+    if (await hasBegun(stage)) found.push({ gitDir, stage })
+  }
+  return found
+}
+
+const landingBegun = ({ reason }: Refused, runId: string) =>
   new HoldfastError('git/landing-begun', `a landing was begun, and ${reason}`, {
-    remedy:
-      'end that, or bring the working tree back (one that is gone for good: `git worktree prune`); the landing goes on by itself',
-    retry: { afterMs: 1_000 },
+    remedy: `end that, or bring the working tree back, and the landing goes on by itself; \`holdfast workspace discard ${runId}\` gives it up`,
+    retry: AGAIN,
   })
 
 /** Nobody has it checked out: the branch is all there is to move. */
@@ -121,7 +163,7 @@ async function retreat(
   if (!begun && !existsSync(dirname(stage))) return undefined
   if (begun) {
     // They may have taken away the lock of the one that died; without one, what they stage meanwhile would be lost.
-    const refused = await takeIndex(git, { top, gitDir }, stage)
+    const refused = await takeIndex(git, { top, gitDir }, landing.runId)
     if (refused !== undefined) return refused
     try {
       const own = await mkdtemp(join(stage, 'try-'))
@@ -138,7 +180,8 @@ async function retreat(
 }
 
 /** Git's own lock of the index, or why there is none to be had. Throws where something was begun under one and the index is busy. */
-async function takeIndex(git: Git, { top, gitDir }: Tree, stage: string): Promise<Landed | undefined> {
+async function takeIndex(git: Git, { top, gitDir }: Tree, runId: string): Promise<Landed | undefined> {
+  const stage = stageOf(gitDir, runId)
   const locked = await lockIndex(git, gitDir, stage)
   if (locked === 'locked') return undefined
   const begun = await hasBegun(stage)
@@ -149,11 +192,11 @@ async function takeIndex(git: Git, { top, gitDir }: Tree, stage: string): Promis
     // The branch may have moved already: nobody can say that the work did not land, so it is redone until it has ended.
     throw new HoldfastError('git/index-locked', `a landing was begun, and ${reason}`, {
       remedy: 'wait until that command has ended; if none is running, remove that file',
-      retry: { afterMs: 1_000 },
+      retry: AGAIN,
     })
   }
   const refused = ready('file-system', `the file system of ${top} has no hard links, so files cannot be put in place`)
-  if (begun) throw landingBegun(refused)
+  if (begun) throw landingBegun(refused, runId)
   return refused
 }
 
@@ -180,7 +223,7 @@ async function landInTree(git: Git, repo: Repository, { top, gitDir }: Tree, lan
     return unlessBegun(git, repo, landing, ready('file-system', reason))
   }
   const stage = stageOf(gitDir, landing.runId)
-  const refused = await takeIndex(git, { top, gitDir }, stage)
+  const refused = await takeIndex(git, { top, gitDir }, landing.runId)
   if (refused !== undefined) return refused
   await git.point?.('land/locked')
   const own = await mkdtemp(join(stage, 'try-'))

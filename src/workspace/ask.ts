@@ -1,7 +1,7 @@
 import type { RunId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import type { Sql } from '../store/sql.ts'
-import { sql } from '../store/sql.ts'
+import { now, sql } from '../store/sql.ts'
 import { first } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { findWorkspace, workspaceRow } from './workspace.ts'
@@ -32,12 +32,15 @@ export function* askKeep(runId: RunId, { by }: Asker, branch: string): Transitio
   return yield* ask(runId, change, from, { wish: 'keep', by, branch }, why)
 }
 
-/** Discards what waits or is in quarantine; it stays recoverable for as long as any other. */
+/** Discards what waits, is in quarantine or cannot end its landing; it stays recoverable for as long as any other. */
 export function* askDiscard(runId: RunId, { by }: Asker): Transition<Asked> {
   const change = sql`state = 'discarding', reason = ${`discarded by ${by}`}, wish = null, wish_by = null, error = null,
     came_from = null, landing = 0, settler = null, settle_until = null, settled_at = null`
-  const why = 'only work that is ready or in quarantine can be discarded; what is under way ends with its run'
-  return yield* ask(runId, change, sql`state in ('ready', 'quarantined')`, { wish: 'discard', by }, why)
+  const from = sql`(state in ('ready', 'quarantined') or state = 'decided' and error is not null
+    and (settler is null or settle_until <= ${now}))`
+  const why =
+    'only work that is ready, in quarantine or stuck in its landing can be discarded; what is under way ends with its run'
+  return yield* ask(runId, change, from, { wish: 'discard', by }, why)
 }
 
 /** Tries once more what ended in quarantine: the landing if its run had succeeded, otherwise the discard. */
@@ -48,7 +51,7 @@ export function* askRetry(runId: RunId, { by }: Asker): Transition<Asked> {
   return yield* ask(runId, change, sql`state = 'quarantined'`, { wish: 'retry', by }, why)
 }
 
-/** A settler that is at it is not interrupted: what it holds it finishes, and then looks again. */
+/** A settler that is at it is not interrupted: what it holds it finishes, and then looks again. What was decided has its wish until it has landed. */
 function* ask(
   runId: RunId,
   change: Sql,
@@ -58,7 +61,8 @@ function* ask(
 ): Transition<Asked> {
   const asked = yield* first(
     workspaceRow,
-    sql`update workspaces set ${change} where run_id = ${runId} and mode = 'transaction' and wish is null and ${from} returning *`,
+    sql`update workspaces set ${change} where run_id = ${runId} and mode = 'transaction'
+      and (wish is null or state = 'decided') and ${from} returning *`,
   )
   if (asked === undefined) {
     const workspace = yield* findWorkspace.single(runId)

@@ -117,7 +117,7 @@ function* settle(
 /** The branch has it. Its remains stay as long as discarded work does. */
 export function* landedWorkspace(runId: RunId, workerId: WorkerId, note: string | null, keptMs: number) {
   const change = sql`state = 'landed', reason = ${note}, keep_until = ${now} + ${keptMs}`
-  return yield* settle(runId, workerId, change, ['decided'])
+  return yield* settle(runId, workerId, change, ['decided', 'discarding'])
 }
 
 /** It cannot land by itself, or not any more; nothing of the user's was touched. */

@@ -18,11 +18,12 @@ export const WORKSPACE_MOVES = {
   /** Under the landing lock: put on top of the branch as it is, and checked there. */
   checked: ['active', 'decided', 'discarding'],
   /** The run has succeeded with this commit: it lands, or it waits. */
-  decided: ['landed', 'ready', 'quarantined'],
+  decided: ['landed', 'ready', 'quarantined', 'discarding'],
   landed: [],
   /** It could not land by itself; a person says what becomes of it. */
   ready: ['decided', 'kept', 'discarding'],
-  discarding: ['discarded', 'quarantined'],
+  /** Landed: the branch had it by the time that a person gave it up. */
+  discarding: ['discarded', 'landed', 'quarantined'],
   discarded: ['kept'],
   /** What happened to it cannot be proven, so nobody touches it but a person. */
   quarantined: ['decided', 'discarding', 'kept'],

@@ -303,6 +303,39 @@ describe.each(engines)('what the end of a run decided about its files, on $name'
     await assertInvariants(store)
   })
 
+  test('can be given up by a person where its landing is stuck, also what a person let land, and by nobody while it is tried [X4]', async () => {
+    const clock = new FakeClock()
+    const store = await opened(engine, clock)
+    const { runId, workerId } = await settlingAfter(store, succeeded)
+    await store.apply(readyWorkspace, runId, workerId, 'the branch moved')
+    await store.apply(askLand, runId, person)
+    await store.apply(claimSettling, runId, { workerId, leaseMs: LEASE_MS })
+    await store.apply(takeLandingLate, runId, workerId)
+    await store.apply(decideAgain, runId, workerId, { checkedOn: LANDS, sha: WORK, verdict: passed })
+    await store.apply(postponeSettling, runId, workerId, 'its tree is not there', 5_000)
+    clock.advance(5_001)
+    const other = await addWorker(store)
+    await store.apply(claimSettling, runId, { workerId: other, leaseMs: LEASE_MS })
+    expect(await store.apply(askDiscard, runId, person)).toMatchObject({ kind: 'refused' })
+    await store.apply(postponeSettling, runId, other, 'its tree is not there', 5_000)
+    for (const ask of [askLand, askRetry])
+      expect(await store.apply(ask, runId, person)).toMatchObject({ kind: 'refused' })
+    expect(await store.apply(askDiscard, runId, person)).toMatchObject({
+      workspace: { state: 'discarding', landing: false, wish: null, sha: WORK, checkedOn: LANDS },
+    })
+    expect(await store.apply(takeLanding, (await workingUpTo(store, 'prepared')).ref)).toMatchObject({ kind: 'done' })
+    await store.apply(claimSettling, runId, { workerId: other, leaseMs: LEASE_MS })
+    expect(await store.apply(landedWorkspace, runId, other, 'main had it', 0)).toMatchObject({ state: 'landed' })
+    await assertInvariants(store)
+  })
+
+  test("that is decided, and in nobody's way, is discarded by nobody", async () => {
+    const store = await opened(engine)
+    const { ref } = await workingUpTo(store, 'checked')
+    await store.apply(finishRun, ref, succeeded)
+    expect(await store.apply(askDiscard, ref.runId, person)).toMatchObject({ kind: 'refused' })
+  })
+
   test('that ended in quarantine waits for a person: a retry goes on where it was, a discard ends it [X4]', async () => {
     const store = await opened(engine)
     const first = await settlingAfter(store, succeeded)

@@ -55,6 +55,12 @@ async function readyOne(store: Store) {
   return { runId, workerId: await addWorker(store) }
 }
 
+async function stuckOne(store: Store) {
+  const { runId, workerId } = await settlingAfter(store, succeeded)
+  await store.apply(postponeSettling, runId, workerId, 'its tree is not there', 1_000)
+  return runId
+}
+
 async function discardedOne(store: Store) {
   const { runId, workerId } = await settlingAfter(store, timedOut)
   await store.apply(discardedWorkspace, runId, workerId, prepared, 60_000)
@@ -195,6 +201,13 @@ const settling: readonly Scenario[] = [
     const { runId, workerId } = await settlingAfter(store, succeeded)
     return [runId, workerId, null, 0]
   }),
+  scenario({ landedWorkspace }, 'the branch had it when a person gave it up', async ({ store }) => {
+    const runId = await stuckOne(store)
+    await store.apply(askDiscard, runId, person)
+    const workerId = await addWorker(store)
+    await store.apply(claimSettling, runId, { workerId, leaseMs: LEASE_MS })
+    return [runId, workerId, 'main had it already', 0]
+  }),
   scenario({ readyWorkspace }, 'the tree is dirty', async ({ store }) => {
     const { runId, workerId } = await settlingAfter(store, succeeded)
     return [runId, workerId, 'the tree is dirty']
@@ -231,6 +244,7 @@ const asking: readonly Scenario[] = [
     'kept',
   ]),
   scenario({ askDiscard }, 'one that is ready', async ({ store }) => [(await readyOne(store)).runId, person]),
+  scenario({ askDiscard }, 'one that is stuck in its landing', async ({ store }) => [await stuckOne(store), person]),
   scenario({ askRetry }, 'one in quarantine', async ({ store }) => {
     const { runId, workerId } = await settlingAfter(store, succeeded)
     await store.apply(quarantineWorkspace, runId, workerId, 'gone')

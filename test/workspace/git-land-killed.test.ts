@@ -186,7 +186,8 @@ describe('a landing that is killed by SIGKILL at every point, and redone', () =>
     // As it ends where there is no room for a second index.
     const look = '[ "$1 $3 ${GIT_INDEX_FILE##*/}" = "update-index --refresh index.to" ]'
     const trap = trapGit({ world }, `${look} && exit 128`, '')
-    await expect(redo(trap.env)).rejects.toMatchObject({ code: 'git/failed' })
+    // Until it has ended, or a person gives it up, it is tried again, whatever the failure.
+    await expect(redo(trap.env)).rejects.toMatchObject({ code: 'git/failed', retry: { afterMs: 1_000 } })
     expect(await redo()).toEqual({ kind: 'landed', followed: true })
     expect([world.user(['rev-parse', 'main'], project), listing(project)]).toEqual([to, after])
     expect(world.status(project)).toBe('')

@@ -103,11 +103,13 @@ export const describeFiles = (workspace: WorkspaceView): string =>
   `${size(workspace)}${workspace.branch === '' ? '' : ` on ${workspace.branch}`}, ${describeState(workspace)}${workspace.reason === undefined ? '' : ` (${workspace.reason})`}; \`holdfast workspace show ${workspace.runId}\``
 
 /** The commands that go on from here, one a line with what they do. */
-export function nextSteps({ runId, state, mode, keptUntil, sweptAt, wish }: WorkspaceView): string {
+export function nextSteps({ runId, state, mode, keptUntil, sweptAt, wish, error }: WorkspaceView): string {
   if (mode === 'shadow') return ''
-  if (wish !== undefined) return `${wish.by} has asked to ${wish.kind} it; a daemon on that machine does it`
+  const isStuck = state === 'decided' && error !== undefined
+  if (wish !== undefined && !isStuck) return `${wish.by} has asked to ${wish.kind} it; a daemon on that machine does it`
   const back = `bring it back as a branch${keptUntil === undefined ? '' : `, until ${keptUntil}`}`
   const steps: Readonly<Partial<Record<WorkspaceView['state'], readonly (readonly [string, string])[]>>> = {
+    decided: isStuck ? [['discard', 'give it up: what is in place is taken back']] : [],
     ready: [
       ['land', 'put it on its branch'],
       ['diff', 'see it'],

@@ -40,7 +40,11 @@ export function addWorkspace(own: Command, setExit: SetExit): void {
   one('show', 'one: what changed, the check, what became of it, and what one can do about it', show)
   one('diff', 'what the work changes; also that of a discarded one, for as long as it is kept', diff)
   one('land', 'put work that is ready on its branch', decide('workspaces.land'))
-  one('discard', 'throw away work that is ready or in quarantine; `keep` brings it back for a while', discard)
+  one(
+    'discard',
+    'throw away work that is ready, in quarantine or stuck in its landing; `keep` brings it back for a while',
+    discard,
+  )
   one('retry', 'try once more what ended in quarantine', decide('workspaces.retry'))
   own
     .command('keep')
@@ -124,9 +128,10 @@ async function keep(operator: Operator, run: string, branch: string | undefined)
 }
 
 function report({ output }: Operator, workspace: WorkspaceView, isDone: boolean): number {
-  const { runId, reason, error, wish } = workspace
-  output.result(workspace, () => `${runId} ${wish === undefined ? describeState(workspace) : workspace.state}`)
-  if (error !== undefined && wish !== undefined) output.note(`not done yet: ${error}; it is tried again`)
+  const { runId, state, reason, error, wish } = workspace
+  output.result(workspace, () => `${runId} ${wish === undefined ? describeState(workspace) : state}`)
+  if (error !== undefined && (wish !== undefined || state === 'discarding'))
+    output.note(`not done yet: ${error}; it is tried again`)
   else if (!isDone && wish === undefined) output.note(`it did not come to that: ${reason ?? 'no reason was given'}`)
   if (wish !== undefined || !isDone) output.note(nextSteps(workspace).trimStart())
   return isDone || wish !== undefined ? EXIT.done : EXIT.refused

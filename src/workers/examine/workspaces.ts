@@ -29,6 +29,6 @@ function examineOne({ runId, state, host, reason, error }: Workspace): Finding |
     check: 'workspace',
     status: 'warn',
     detail: `${runId} is ${state}${where}, and something is in the way: ${error}`,
-    remedy: 'mend that; a daemon there tries again by itself',
+    remedy: `mend that; a daemon there tries again by itself${state === 'decided' ? `, or \`holdfast workspace discard ${runId}\` gives it up` : ''}`,
   }
 }

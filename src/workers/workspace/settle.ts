@@ -3,7 +3,7 @@ import { HoldfastError, describeError } from '../../base/errors.ts'
 import type { RunId, WorkerId } from '../../base/ids.ts'
 import { LIMITS } from '../../base/limits.ts'
 import type { Git } from '../../git/git.ts'
-import { land } from '../../git/land.ts'
+import { land, takeBack } from '../../git/land.ts'
 import type { Landed, Landing } from '../../git/landing.ts'
 import { putOnTop } from '../../git/on-top.ts'
 import { branchFrom, readRef } from '../../git/refs.ts'
@@ -11,6 +11,7 @@ import type { Repository } from '../../git/repository.ts'
 import { removeFolder } from '../../git/remove.ts'
 import { isOpen } from '../../git/tree.ts'
 import { judgeProcess } from '../../processes/identity.ts'
+import { findRun } from '../../runs/run.ts'
 import {
   claimSettling,
   discardedWorkspace,
@@ -210,9 +211,29 @@ async function landPatiently(
   }
 }
 
+/**
+ * What a landing that was begun has in place goes back before anything else is done with its work, unless the branch has it. Only one of a run that succeeded
+ * can have begun.
+ */
+async function endLanding({ ports, git, repo, workspace }: Settling): Promise<'landed' | 'back'> {
+  const { runId, branch: target, work, base, checkedOn: from, sha: to, conflicts } = workspace
+  if (to === null || from === null || to === from || work === base || conflicts.length > 0) return 'back'
+  if ((await ports.store.read(findRun, runId))?.state !== 'succeeded') return 'back'
+  // Somebody may have swept it away meanwhile. If it cannot be made, that matters only where something is in place.
+  await isMade(git, repo, workspace).catch(() => {})
+  return takeBack(git, repo, { target, from, to, runId })
+}
+
+const branchOf = ({ branch }: Workspace) => branch.replace(/^refs\/heads\//, '')
+
 /** What is there is kept under our ref before anything is removed. */
-async function discard({ ports, git, repo, workspace }: Settling): Promise<void> {
+async function discard(settling: Settling): Promise<void> {
+  const { ports, git, repo, workspace } = settling
   const { store, workerId } = ports
+  if ((await endLanding(settling)) === 'landed') {
+    const why = `${branchOf(workspace)} had it already`
+    return void (await store.apply(landedWorkspace, workspace.runId, workerId, why, 0))
+  }
   const { runId, folder, request, opening, work } = workspace
   const keptMs = request.keepMs ?? LIMITS.discardedKeptMs
   const isThere = opening !== null && (await isOpen(treePlace(workspace, opening)))
@@ -227,9 +248,14 @@ async function discard({ ports, git, repo, workspace }: Settling): Promise<void>
   await removeFolder(git, folder)
 }
 
-async function keep({ ports, git, repo, workspace }: Settling): Promise<void> {
+async function keep(settling: Settling): Promise<void> {
+  const { ports, git, repo, workspace } = settling
   const { store, workerId } = ports
-  const { runId, keptAs } = workspace
+  const { runId, keptAs, state } = workspace
+  if (state === 'quarantined' && (await endLanding(settling)) === 'landed') {
+    const why = `${branchOf(workspace)} has it already; \`holdfast workspace retry ${runId}\` records that`
+    return void (await store.apply(refuseWish, runId, workerId, why))
+  }
   const commit = workspace.work ?? (await readRef(git, repo, refOfRun(runId)))
   if (commit === undefined || commit === null) {
     return void (await store.apply(refuseWish, runId, workerId, 'there is no work that could be kept'))

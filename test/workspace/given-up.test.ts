@@ -1,0 +1,132 @@
+import { existsSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { describe, expect, test } from 'vitest'
+
+import type { RunId } from '../../src/base/ids.ts'
+import { runEventsAfter } from '../../src/events/event.ts'
+import type { GitPoint } from '../../src/git/git.ts'
+import { sql } from '../../src/store/sql.ts'
+import { run as change } from '../../src/store/transition.ts'
+import { askDiscard, askKeep, askRetry } from '../../src/workspace/ask.ts'
+import type { Workspace, WorkspaceRequest } from '../../src/workspace/workspace.ts'
+import { WorkStage } from './work-stage.ts'
+
+const EDIT = 'echo new > a.txt; echo new > new.txt; rm dir/b.txt'
+const person = { by: 'a person' }
+
+/** A run whose landing was begun, and came no further than this. */
+async function diedAt(point: GitPoint, more: (stage: WorkStage) => Partial<WorkspaceRequest> = () => ({})) {
+  const stage = await WorkStage.begin()
+  const before = stage.seen()
+  const id = await stage.submit(EDIT, more(stage))
+  const worker = await stage.worker((name) => {
+    if (name === point) throw new Error('died')
+  })
+  await worker.perform(id)
+  expect(await stage.workspace(id)).toMatchObject({ state: 'decided', error: 'died', landing: true })
+  return { stage, before, id }
+}
+
+/** By another worker, without waiting for its time. */
+async function settle(stage: WorkStage, id: RunId): Promise<Workspace> {
+  await stage.store.apply(function* () {
+    yield* change(sql`update workspaces set settle_until = null where run_id = ${id}`)
+  })
+  await (await stage.worker()).settleWorkspace(id)
+  return stage.workspace(id)
+}
+
+/** As on a disk that is mounted after the daemon has started. */
+async function quarantined({ stage, id }: Awaited<ReturnType<typeof diedAt>>): Promise<void> {
+  const { project } = stage.world
+  renameSync(project, `${project}.away`)
+  expect(await settle(stage, id)).toMatchObject({ state: 'quarantined', cameFrom: 'decided', landing: false })
+  renameSync(`${project}.away`, project)
+}
+
+/** Some of its files are in place. */
+const place = ({ world }: WorkStage) => world.write({ 'a.txt': 'new\n', 'new.txt': 'new\n' })
+
+const left = ({ world }: WorkStage) =>
+  ['holdfast', 'index.lock'].filter((name) => existsSync(join(world.project, '.git', name)))
+
+describe('a landing that was begun and ended in quarantine', () => {
+  test('takes its files back before it is discarded [workspace/all-or-nothing] [X4]', async () => {
+    const dead = await diedAt('land/begun')
+    const { stage, before, id } = dead
+    place(stage)
+    expect(left(stage)).toEqual(['holdfast', 'index.lock'])
+    await quarantined(dead)
+    await stage.store.apply(askDiscard, id, person)
+    expect(await settle(stage, id)).toMatchObject({ state: 'discarded', reason: 'discarded by a person' })
+    expect([stage.seen(), left(stage)]).toEqual([before, []])
+    await stage.assertSound()
+  })
+
+  test('takes its files back before it is kept as a branch', async () => {
+    const dead = await diedAt('land/begun')
+    const { stage, before, id } = dead
+    place(stage)
+    await quarantined(dead)
+    await stage.store.apply(askKeep, id, person, 'mine')
+    expect(await settle(stage, id)).toMatchObject({ state: 'kept', keptAs: 'mine' })
+    expect([stage.seen(), left(stage)]).toEqual([before, []])
+    expect(stage.world.user(['show', 'mine:new.txt'])).toBe('new')
+    await stage.assertSound()
+  })
+
+  test('has landed if the branch has it, whatever is asked for [workspace/all-or-nothing]', async () => {
+    const dead = await diedAt('land/branch-moved')
+    const { stage, id } = dead
+    const { world, store } = stage
+    await quarantined(dead)
+    await store.apply(askKeep, id, person, 'mine')
+    const { sha, ...refused } = await settle(stage, id)
+    expect(refused).toMatchObject({ state: 'quarantined', wish: null, error: expect.stringContaining('has it') })
+    await store.apply(askDiscard, id, person)
+    expect(await settle(stage, id)).toMatchObject({ state: 'landed', reason: 'main had it already' })
+    expect([world.tip(), world.status(), left(stage)]).toEqual([sha, '', []])
+    expect(world.read('a.txt')).toBe('new\n')
+    const events = await store.read(runEventsAfter, id, 0, 100)
+    expect(events.filter(({ type }) => type === 'workspace.landed')).toHaveLength(1)
+    await stage.assertSound()
+  })
+})
+
+describe('a landing that was begun in a working tree that never comes back', () => {
+  async function stuck(point: GitPoint) {
+    const dead = await diedAt(point, ({ world }) => {
+      const root = join(world.folder, 'other')
+      world.user(['switch', '-q', '-c', 'elsewhere'])
+      world.user(['worktree', 'add', '-q', root, 'main'])
+      return { root }
+    })
+    const { stage, id } = dead
+    const other = join(stage.world.folder, 'other')
+    renameSync(other, `${other}.away`)
+    const error = expect.stringContaining(`holdfast workspace discard ${id}`)
+    expect(await settle(stage, id)).toMatchObject({ state: 'decided', landing: true, error })
+    return dead
+  }
+
+  test('is given up by a discard, and its repository is free again [X4]', async () => {
+    const { stage, id } = await stuck('land/begun')
+    expect(await stage.store.apply(askRetry, id, person)).toMatchObject({ kind: 'refused' })
+    expect(await stage.store.apply(askDiscard, id, person)).toMatchObject({ kind: 'asked' })
+    expect(await settle(stage, id)).toMatchObject({ state: 'discarded', landing: false })
+    // Whoever finds that tree again can work in it.
+    expect(existsSync(join(stage.world.project, '.git/worktrees/other/index.lock'))).toBe(false)
+    expect((await stage.through('echo more > more.txt')).workspace.state).toBe('landed')
+    await stage.assertSound()
+  })
+
+  test('has landed if the branch has it', async () => {
+    const { stage, id } = await stuck('land/branch-moved')
+    await stage.store.apply(askDiscard, id, person)
+    const settled = await settle(stage, id)
+    expect(settled).toMatchObject({ state: 'landed', landing: false })
+    expect(stage.world.tip()).toBe(settled.sha)
+    await stage.assertSound()
+  })
+})
