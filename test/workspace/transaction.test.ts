@@ -10,7 +10,8 @@ import { GIT_POINTS } from '../../src/git/git.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { sql } from '../../src/store/sql.ts'
 import { run as change } from '../../src/store/transition.ts'
-import { askLand, askRetry } from '../../src/workspace/ask.ts'
+import type { Transition } from '../../src/store/transition.ts'
+import { askKeep, askLand, askRetry } from '../../src/workspace/ask.ts'
 import { refOfRun } from '../../src/workspace/workspace.ts'
 import { WORKSPACE_POINTS } from '../../src/workers/workspace/ports.ts'
 import type { WorkspacePoint } from '../../src/workers/workspace/ports.ts'
@@ -20,6 +21,13 @@ import { until } from '../support/holdfast.ts'
 import { WorkStage } from './work-stage.ts'
 
 const EDIT = 'echo more >> a.txt; echo new > new.txt; rm dir/b.txt'
+
+/** So long that it does not help. */
+function* triedForLong(): Transition<void> {
+  yield* change(
+    sql`update workspaces set decided_at = decided_at - ${LIMITS.settleForMs + 60_000}, settle_until = null`,
+  )
+}
 
 describe('a run in a transaction', () => {
   test('that succeeds and passes its check lands as one commit, and the tree follows [workspace/all-or-nothing] [X1]', async () => {
@@ -143,12 +151,7 @@ describe('a run in a transaction', () => {
     const worker = await stage.worker()
     await worker.settleWorkspace(run.id)
     expect(await stage.workspace(run.id)).toMatchObject({ state: 'decided', wish: 'land', landing: true })
-    // So long it has been tried.
-    await store.apply(function* () {
-      yield* change(
-        sql`update workspaces set decided_at = decided_at - ${LIMITS.settleForMs + 60_000}, settle_until = null`,
-      )
-    })
+    await store.apply(triedForLong)
     await worker.settleWorkspace(run.id)
     expect(await stage.workspace(run.id)).toMatchObject({
       state: 'quarantined',
@@ -165,6 +168,32 @@ describe('a run in a transaction', () => {
     await worker.settleWorkspace(run.id)
     // The branch has gone on: it waits, and nothing is lost.
     expect((await stage.workspace(run.id)).state).toBe('ready')
+    await stage.assertSound()
+  })
+
+  test('that a person lets land, and whose check can never be run again, is ready as before, and can be kept [X4]', async () => {
+    const stage = await WorkStage.begin()
+    const { world, store } = stage
+    world.commit({ '.gitignore': 'linked\n' })
+    world.write({ 'linked/one.txt': '1\n' })
+    const id = await stage.submit('echo new > new.txt', { link: ['linked'], check: { command: 'test -f new.txt' } })
+    const moving = await stage.worker((name) => {
+      if (name === 'workspace/ended') world.commit({ 'c.txt': 'by a person\n' })
+    })
+    await moving.perform(id)
+    expect((await stage.over(id)).workspace.state).toBe('ready')
+    const worker = await stage.worker()
+    rmSync(join(world.project, 'linked'), { recursive: true })
+    await store.apply(askLand, id, { by: 'a person' })
+    await worker.settleWorkspace(id)
+    expect(await stage.workspace(id)).toMatchObject({ state: 'ready', wish: 'land' })
+    await store.apply(triedForLong)
+    await worker.settleWorkspace(id)
+    const error = expect.stringContaining('git/no-such-extra')
+    expect(await stage.workspace(id)).toMatchObject({ state: 'ready', wish: null, landing: false, error })
+    expect(await store.apply(askKeep, id, { by: 'a person' }, 'mine')).toMatchObject({ kind: 'asked' })
+    await worker.settleWorkspace(id)
+    expect((await stage.workspace(id)).state).toBe('kept')
     await stage.assertSound()
   })
 

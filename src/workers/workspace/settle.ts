@@ -111,9 +111,10 @@ async function notNow(ports: WorkspacePorts, workspace: Workspace, error: unknow
   const { runId, decidedAt, state, wish } = workspace
   const forMs = clock.now() - (decidedAt ?? clock.now())
   const hopeless = error instanceof HoldfastError && error.retry === undefined && forMs > LIMITS.settleForMs
-  // What a person wished and was decided for it holds the repository: others wait for it.
-  if (hopeless && (wish === null || state === 'decided') && state !== 'observing') {
-    return void (await store.apply(quarantineWorkspace, runId, workerId, describeError(error)))
+  // What a person wished and was decided for it holds the repository: others wait for it. Any other wish is taken back, and they can have another one.
+  if (hopeless && state !== 'observing') {
+    const end = wish === null || state === 'decided' ? quarantineWorkspace : refuseWish
+    return void (await store.apply(end, runId, workerId, describeError(error)))
   }
   const afterMs = Math.min(Math.max(LIMITS.settleAgainMs, forMs / 2), LIMITS.settleSeldomMs)
   await store.apply(postponeSettling, runId, workerId, describeError(error), Math.round(afterMs))
