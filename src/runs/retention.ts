@@ -130,6 +130,8 @@ const mayGo = (cut: Cut): Sql => sql`(
   and not exists (select 1 from steps s where s.run_seq = r.seq and s.state in ('started', 'in_doubt'))
   and not exists (select 1 from workspaces w where w.run_id = r.id
     and (w.state not in (${literals(SETTLED_WORK)}) or w.wish is not null or (w.keep_until is not null and w.swept_at is null)))
+  and not exists (select 1 from runs l where l.thread_id = r.thread_id and l.kind = 'agent' and l.state in ('queued', 'running', 'parked')
+    and l.input is null and l.workspace = 'transaction')
   and not exists (select 1 from schedules s where s.owner_thread = r.thread_id and s.owner_run = r.id and s.state in ('active', 'paused'))
   and not exists (select 1 from sessions s where s.thread_id = r.thread_id and s.run_id = r.id and s.ended_at is null)
   and not exists (select 1 from breakers b where b.agent = r.agent and b.probe_run_id = r.id)

@@ -8,6 +8,7 @@ const triesRow = row({ tries: integer, open: integer })
 /**
  * How often an agent's tools were begun on a thread, and how many are under way. Each try is counted before it happens, and that is synced: as long
  * as the number is the same and none is under way, nobody has touched the files of its run. All of the thread: a run may do what an earlier one left in doubt.
+ * None of them is forgotten meanwhile (`mayGo`).
  */
 export const triesOn = single((threadId: ThreadId) =>
   one(

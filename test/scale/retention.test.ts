@@ -186,6 +186,10 @@ const NEEDS: Readonly<Record<string, (run: Run, other: Run) => readonly [holds: 
     [`update runs set parent_run_id = '${other.id}' where id = '${id}'`],
     'update runs set parent_run_id = null',
   ],
+  'a workspace of its thread, which counts what was done there': ({ threadId }, other) => [
+    [`update runs set thread_id = '${threadId}', kind = 'agent', workspace = 'transaction' where id = '${other.id}'`],
+    'update runs set workspace = null',
+  ],
   'a turn that it has resumed': ({ id }, other) => [
     [anAction('deferred', other.id), `update runs set submit_key = 'resume:deferred' where id = '${id}'`],
     `update runs set submit_key = null`,
