@@ -92,7 +92,7 @@ async function goOn(git: Git, repo: Repository, landing: Landing): Promise<Lande
   if (tree === undefined) return landBranch(git, repo, landing)
   const { gitDir, top } = tree
   if (gitDir === undefined) {
-    const reason = `${landing.target} is checked out in ${top}, which is not there`
+    const reason = `${landing.target} is checked out in ${top}, which is not there, or is another repository by now`
     return unlessBegun(git, repo, landing, ready('tree-missing', reason))
   }
   return named(top, () => landInTree(git, repo, { top, gitDir }, landing))

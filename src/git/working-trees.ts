@@ -1,5 +1,5 @@
 import { lstat, readFile, readdir, realpath } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { join, resolve, sep } from 'node:path'
 
 import { errorCode } from '../base/files.ts'
 import type { Git } from './git.ts'
@@ -9,7 +9,7 @@ import { runGit } from './run-git.ts'
 /** A working tree of the user's repository. */
 export interface WorkingTree {
   readonly top: string
-  /** Its own git folder; `undefined`: the folder is gone, or on a disk that is not there. */
+  /** Its own git folder; `undefined`: the folder is gone, on a disk that is not there, or another repository's. */
   readonly gitDir: string | undefined
   readonly branch: string | undefined
 }
@@ -21,12 +21,17 @@ export async function workingTrees(git: Git, repo: Repository): Promise<WorkingT
     .split('\0\0')
     .map((entry) => new Map(entry.split('\0').map((line) => split(line))))
     .filter((entry) => entry.has('worktree') && !entry.has('bare'))
+  // A link may lead there since.
+  const common = await realpath(repo.commonDir)
   return Promise.all(
     entries.map(async (entry, at): Promise<WorkingTree> => {
       const listed = entry.get('worktree')!
       // Of the main one git only guesses the folder, from where its git folder is.
-      const top = at === 0 && (await gitDirOf(repo.top)) === repo.commonDir ? repo.top : listed
-      return { top, gitDir: await gitDirOf(top), branch: entry.get('branch') }
+      const top = at === 0 && (await gitDirOf(repo.top)) === common ? repo.top : listed
+      const found = await gitDirOf(top)
+      // Where one was removed by hand there may be another repository by now.
+      const isOurs = found === common || found?.startsWith(join(common, 'worktrees', sep)) === true
+      return { top, gitDir: isOurs ? found : undefined, branch: entry.get('branch') }
     }),
   )
 }

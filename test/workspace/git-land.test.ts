@@ -176,6 +176,27 @@ describe('landing', () => {
     expect(await world.land(repo, commit)).toMatchObject({ kind: 'ready', code: 'tree-missing' })
     expect(world.tip()).toBe(repo.commit)
   })
+
+  test('a repository that was moved since, with a link where it was, is the same', async () => {
+    const { world, repo, commit } = await scene()
+    renameSync(world.project, `${world.project}.moved`)
+    symlinkSync(`${world.project}.moved`, world.project)
+    expect(await world.land(repo, commit)).toEqual(LANDED)
+    expect([world.tip(), world.status()]).toEqual([commit, ''])
+  })
+
+  test('another repository where a working tree was is none of it, and stays as it is', async () => {
+    const { world, repo, commit } = await scene()
+    const linked = join(world.folder, 'linked')
+    world.user(['switch', '-q', '-c', 'other'])
+    world.user(['worktree', 'add', '-q', linked, 'main'])
+    rmSync(linked, { recursive: true })
+    world.user(['clone', '-q', '--shared', '-b', 'main', world.project, linked])
+    const before = listing(linked)
+    expect(await world.land(repo, commit)).toMatchObject({ kind: 'ready', code: 'tree-missing' })
+    expect([world.tip(), world.user(['rev-parse', 'main'], linked)]).toEqual([repo.commit, repo.commit])
+    expect(listing(linked)).toEqual(before)
+  })
 })
 
 describe('what is not committed stays as it is, and the work waits [X3]:', () => {
