@@ -303,8 +303,10 @@ async function placeAndMove(
     await git.point?.('land/placed')
     if (!(await isOnBranch(git, site, landing))) throw new BranchLeft()
     await git.point?.('land/moving')
+    if (!existsSync(site.own)) throw new Overtaken('another one has ended this landing')
     if ((await moveBranch(git, site.repo, landing, site.gitDir)) === 'set') return undefined
   } catch (error) {
+    if (error instanceof Overtaken) throw error
     failure = error
   }
   await undo(git, site, placed)
@@ -338,6 +340,9 @@ function reasonOf(failure: unknown, landing: Landing): Landed {
 const REFUSALS = ['EACCES', 'EPERM', 'EROFS', 'EBUSY', 'ELOOP', 'ENAMETOOLONG']
 
 class BranchLeft extends Error {}
+
+/** By somebody who took this for dead while it was paused, and removed its folder: the files are theirs to answer for. */
+class Overtaken extends Error {}
 
 /** The lock of the index does not keep the user from a new branch at the same commit. */
 async function isOnBranch(git: Git, { gitDir }: Site, { target }: Landing): Promise<boolean> {

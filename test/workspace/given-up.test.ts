@@ -59,6 +59,11 @@ describe('a landing that was begun and ended in quarantine', () => {
     expect(left(stage)).toEqual(['holdfast', 'index.lock'])
     await quarantined(dead)
     await stage.store.apply(askDiscard, id, person)
+    const doomed = await stage.worker((name) => {
+      if (name === 'back/taken') throw new Error('died')
+    })
+    await doomed.settleWorkspace(id)
+    expect(await stage.workspace(id)).toMatchObject({ state: 'discarding', error: 'died' })
     expect(await settle(stage, id)).toMatchObject({ state: 'discarded', reason: 'discarded by a person' })
     expect([stage.seen(), left(stage)]).toEqual([before, []])
     await stage.assertSound()
@@ -92,6 +97,34 @@ describe('a landing that was begun and ended in quarantine', () => {
     expect(events.filter(({ type }) => type === 'workspace.landed')).toHaveLength(1)
     await stage.assertSound()
   })
+})
+
+test('a worker that was paused in the middle of a landing does not move the branch of one that was given up meanwhile [X2]', async () => {
+  const stage = await WorkStage.begin()
+  const { world, store } = stage
+  const before = stage.seen()
+  const id = await stage.submit(EDIT)
+  const [paused, awake] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const worker = await stage.worker((name) => {
+    if (name !== 'land/moving') return
+    paused.resolve()
+    return awake.promise
+  })
+  const performed = worker.perform(id)
+  await paused.promise
+  // Its time is over, and the next one met something in the way.
+  await store.apply(function* () {
+    yield* change(sql`update workspaces set settle_until = 0, error = 'in the way' where run_id = ${id}`)
+  })
+  expect(await store.apply(askDiscard, id, person)).toMatchObject({ kind: 'asked' })
+  expect((await settle(stage, id)).state).toBe('discarded')
+  expect([stage.seen(), left(stage)]).toEqual([before, []])
+  awake.resolve()
+  await performed
+  await worker.stop()
+  expect([stage.seen(), left(stage), world.fsck()]).toEqual([before, [], ''])
+  expect((await stage.workspace(id)).state).toBe('discarded')
+  await stage.assertSound()
 })
 
 describe('a landing that was begun in a working tree that never comes back', () => {
