@@ -34,7 +34,6 @@ const ALIVE = ['active', 'paused']
 const UNBEGUN = ['waiting', 'approved']
 const UNUSED: unknown[] = ['pending', 'approved']
 const BEGUN = ['started', 'done', 'in_doubt']
-
 export class Model {
   now = 0
   readonly threads: Thread[] = []
@@ -335,10 +334,11 @@ export class Model {
     return action.state === 'started' && state === 'approved' ? 'started' : 'not started'
   }
 
-  /** What its tool says of this try; of one that was given up too, but not that nobody knows; of one that is to be run again, that it is done. */
+  /** What its tool says of this try; of one that was given up too, but not that nobody knows; that it is done also where others said otherwise. */
   conclude(action: Action, tries: number, state: Concluded): string {
-    const open = { started: true, in_doubt: state !== 'in_doubt', approved: state === 'done' && tries > 0 }
-    if (!open[action.state as keyof typeof open] || action.tries !== tries) return action.state
+    const isDone = state === 'done' && tries > 0 && (action.state !== 'failed' || this.run(action.runId).endedAt)
+    const open: unknown[] = ['started', state !== 'in_doubt' && 'in_doubt', ...(isDone ? ['approved', 'failed'] : [])]
+    if (!open.includes(action.state) || action.tries !== tries) return action.state
     if (action.state === 'in_doubt') this.#decided(action.runId)
     this.#settle(action, state)
     return state
@@ -348,7 +348,7 @@ export class Model {
   resolve(action: Action, state: Concluded | 'approved'): string {
     if (action.state !== 'in_doubt') return 'not-in-doubt'
     if (state === 'approved' && this.run(action.runId).endedAt !== undefined) return 'run-ended'
-    if (action.isGivenUp === true) return 'not-in-doubt'
+    if (action.isGivenUp) return 'not-in-doubt'
     this.#tellOf('doubt.resolved', action)
     if (state === 'done' || state === 'failed') this.#settle(action, state)
     Object.assign(action, { state, isGivenUp: state === 'in_doubt' })

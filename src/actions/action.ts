@@ -19,7 +19,8 @@ export const ACTION_MOVES = {
   // Back to approved when a person says that it did not happen and is to be done.
   in_doubt: ['done', 'failed', 'approved'],
   done: [],
-  failed: [],
+  // Who had begun it says, when its run is over, that it was done: whoever said otherwise could not know.
+  failed: ['done'],
   skipped: [],
   denied: [],
   expired: [],
@@ -29,7 +30,17 @@ export type ActionState = keyof typeof ACTION_MOVES
 const ACTION_STATES = Object.keys(ACTION_MOVES) as ActionState[]
 
 /** Nothing more will happen to it in this run; an action in doubt is listed, and the run goes on. */
-export const isSettled = (state: ActionState): boolean => ACTION_MOVES[state].length === 0 || state === 'in_doubt'
+export const isSettled = (state: ActionState): boolean => SETTLED.has(state)
+
+const SETTLED: ReadonlySet<ActionState> = new Set([
+  'done',
+  'failed',
+  'skipped',
+  'denied',
+  'expired',
+  'withdrawn',
+  'in_doubt',
+])
 
 /** Who says what became of it: of one in doubt, nobody yet. */
 export const settlerOf = ({ state, settledBy }: Pick<Action, 'state' | 'settledBy'>): { settledBy?: string } =>

@@ -221,7 +221,8 @@ export function* settleAction(action: Action, settlement: Settlement): Transitio
 
 /**
  * Who had begun it and was given up comes back and says what became of it: nobody need decide that any more. That it is done counts also where a
- * person has had it run again, who could not know, as long as it has not begun.
+ * person has had it run again, who could not know, as long as it has not begun; and where somebody said that it had not happened, once its run has ended and
+ * nothing follows from that any more.
  */
 function* settleDoubt(action: Action, settlement: Settlement): Transition<Action | undefined> {
   if (settlement.state === 'in_doubt') return undefined
@@ -229,19 +230,22 @@ function* settleDoubt(action: Action, settlement: Settlement): Transition<Action
   const settled = yield* writeSettlement(action, settlement, 'in_doubt')
   if (settled !== undefined) yield* resumeDecided(action.runId)
   if (settled !== undefined || settlement.state !== 'done' || action.tries === 0) return settled
-  return yield* writeSettlement(action, settlement, 'approved')
+  const wanted = yield* writeSettlement(action, settlement, 'approved')
+  return wanted ?? (yield* writeSettlement(action, settlement, 'failed'))
 }
 
 function* writeSettlement(
   action: Action,
   { state, result, error, by }: Settlement,
-  from: 'started' | 'in_doubt' | 'approved',
+  from: 'started' | 'in_doubt' | 'approved' | 'failed',
 ): Transition<Action | undefined> {
+  const isOver = sql`exists (select 1 from runs r where r.id = actions.run_id and r.ended_at is not null)`
   return yield* first(
     actionRow,
     sql`update actions set state = ${state}, result = ${result === undefined ? null : JSON.stringify(result)},
         error = ${error ?? null}, settled_by = ${by}, settled_at = ${now},
-        again = ${from === 'approved' ? besideIdentical() : sql`again`}
-      where id = ${action.id} and tries = ${action.tries} and state = ${from} returning *`,
+        again = ${from === 'approved' || from === 'failed' ? besideIdentical() : sql`again`}
+      where id = ${action.id} and tries = ${action.tries} and state = ${from}
+        and ${from === 'failed' ? isOver : sql`1 = 1`} returning *`,
   )
 }

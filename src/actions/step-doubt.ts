@@ -6,7 +6,7 @@ import { findRun } from '../runs/run.ts'
 import type { Run } from '../runs/run.ts'
 import type { Step, StepOutcome, StepsRef } from '../runs/step.ts'
 import { integer, nullable, row, text } from '../store/row.ts'
-import { now, sql } from '../store/sql.ts'
+import { literals, now, sql } from '../store/sql.ts'
 import { all, first, run } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { actionRow, findAction } from './action.ts'
@@ -104,17 +104,21 @@ function* doubtOpenActions({ id }: Run): Transition<void> {
 
 const CUT_OFF = 'its run ended while it was under way'
 
+/** What others said of it, who could not know that it was done. */
+const CORRECTED: ReadonlySet<string> = new Set(['approved', 'failed'])
+
 /** Who had begun it and was given up comes back and says what became of it: nobody need decide that any more. */
 export function* settleLate({ runSeq, runId }: StepsRef, outcome: StepOutcome): Transition<void> {
   if (outcome.effect === 'read' || outcome.state === 'in_doubt') return
   const listed = yield* first(
     listedRow,
     sql`select name, tries, error, started_at from steps where run_seq = ${runSeq} and name = ${outcome.name}
-      and tries = ${outcome.tries} and state = 'in_doubt'`,
+      and tries = ${outcome.tries} and state in ('in_doubt', 'failed')`,
   )
   const action = listed === undefined ? undefined : yield* findAction.single(actionIdOf(runId, outcome.name))
-  const isOpen = action?.state === 'in_doubt' || (action?.state === 'approved' && outcome.state === 'done')
-  if (isOpen && action.tries === outcome.tries) yield* followAction(yield* settleAction(action, settlementOf(outcome)))
+  if (action === undefined || action.tries !== outcome.tries) return
+  if (action.state === 'in_doubt' || (outcome.state === 'done' && CORRECTED.has(action.state)))
+    yield* followAction(yield* settleAction(action, settlementOf(outcome)))
 }
 
 /** What was said about an action in doubt holds for the step that it is. */
@@ -122,7 +126,7 @@ export function* followAction({ id, state, result, error, settledBy }: Action): 
   if (state !== 'done' && state !== 'failed') return
   yield* run(sql`update steps set state = ${state}, result = ${result === null ? null : JSON.stringify(result)}, error = ${error},
       settled_by = ${settledBy}, settled_at = ${now}
-    where action_id = ${id} and state = 'in_doubt'`)
+    where action_id = ${id} and state in (${literals(state === 'done' ? ['in_doubt', 'failed'] : ['in_doubt'])})`)
 }
 
 export type Again =

@@ -6,6 +6,7 @@ import type { RunId } from '../../src/base/ids.ts'
 import { callAll, callHere, callOne, claimCalls, giveBackCall, openCalls, refOfCall } from '../../src/runs/call.ts'
 import type { ClaimedCall, NewCall } from '../../src/runs/call.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
+import { findAction } from '../../src/actions/action.ts'
 import { openDoubts, resolveDoubt } from '../../src/actions/doubt.ts'
 import type { Resolution } from '../../src/actions/doubt.ts'
 import { readStatement } from '../../src/actions/statement.ts'
@@ -263,6 +264,20 @@ describe.each(engines)('calls of functions on $name', (engine) => {
     const [again] = (await claimed(store, 1)) as [ClaimedCall]
     expect(await store.apply(startAgain, refOfCall(again), action)).toEqual({ kind: 'settled' })
     expect(await states(store, call.id)).toEqual(['pay done by its function'])
+    await assertInvariants(store)
+  })
+
+  test('it counts also where a person said that it did not happen, when the run is over and nothing follows from that [runs/paid-work-kept]', async () => {
+    const store = await open()
+    const { call, action } = await inDoubt(store)
+    await store.apply(resolveDoubt, action.id, { kind: 'did-not-happen', by: 'Grace' })
+    const [again] = (await claimed(store, 1)) as [ClaimedCall]
+    await store.apply(advanceRun, refOfCall(call), [done('pay')])
+    expect(await states(store, call.id)).toEqual(['pay failed by Grace'])
+    await store.apply(finishCall, refOfCall(again), again, { state: 'succeeded', result: null }, [])
+    await store.apply(advanceRun, refOfCall(call), [done('pay')])
+    expect(await states(store, call.id)).toEqual(['pay done by its function'])
+    expect(await store.read(findAction, action.id)).toMatchObject({ state: 'done', settledBy: 'its function' })
     await assertInvariants(store)
   })
 

@@ -34,6 +34,20 @@ describe.each(engines)('a write is to be done again, and who had begun it says t
 
   const told = (stage: Stage) => results(stage.asked.at(-1)!)
 
+  test('after somebody said that it did not happen: it counts when the run is over [runs/paid-work-kept]', async () => {
+    const stage = await open()
+    const { store } = stage
+    stage.perform = () => Promise.reject(new Error('the connection was cut'))
+    await stage.send('go', stage.threadId)
+    expect(await stage.run(await stage.claim())).toEqual({ kind: 'left' })
+    const [doubt] = await store.read(openDoubts, 10)
+    await store.apply(resolveDoubt, doubt!.id, { kind: 'did-not-happen', by: 'ann' })
+    expect(await store.apply(settleAction, doubt!, DONE)).toMatchObject({ state: 'failed' })
+    await stage.finished(await stage.claim())
+    expect(await store.apply(settleAction, doubt!, DONE)).toMatchObject({ state: 'done', settledBy: 'its tool' })
+    await assertInvariants(store)
+  })
+
   test('while its probe is asked: it is not done again, and its run goes on with that [actions/once]', async () => {
     const stage = await open()
     const doubt = await toBeDoneAgain(stage)
