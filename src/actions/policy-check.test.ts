@@ -37,6 +37,30 @@ test.each<[string, PolicyRule, PolicyRule, boolean]>([
     allow(where({ argument: 'argv', words: ['git', 'push'] })),
     true,
   ],
+  [
+    'exactly these arguments does not cover these and any others',
+    allow({ only: true, ...where({ argument: 'a', equals: 1 }) }),
+    allow(where({ argument: 'a', equals: 1 }, { argument: 'b', equals: 1 })),
+    false,
+  ],
+  [
+    'nor exactly these and one more',
+    allow({ only: true, ...where({ argument: 'a', equals: 1 }) }),
+    allow({ only: true, ...where({ argument: 'a', equals: 1 }, { argument: 'b', equals: 1 }) }),
+    false,
+  ],
+  [
+    'exactly these arguments covers exactly these',
+    allow({ only: true, ...where({ argument: 'a', prefix: 'x' }) }),
+    allow({ only: true, ...where({ argument: 'a', equals: 'xy' }) }),
+    true,
+  ],
+  [
+    'these and any others covers exactly these',
+    allow(where({ argument: 'a', equals: 1 })),
+    allow({ only: true, ...where({ argument: 'a', equals: 1 }) }),
+    true,
+  ],
 ])('%s', (_, wide, narrow, expected) => {
   expect(covers(wide, narrow)).toBe(expected)
 })
@@ -55,4 +79,10 @@ test.each<[string, readonly PolicyRule[], readonly string[]]>([
 test('a rule in words', () => {
   const rule = allow({ tool: 'mail', agent: 'clerk', thread: 't', ...where({ argument: 'to', equals: 'ann' }) })
   expect(describeRule(rule)).toBe('allow mail of clerk in t where to is "ann"')
+})
+
+test('a rule for exactly these arguments in words', () => {
+  const rule = allow({ tool: 'pay', agent: 'clerk', only: true, ...where({ argument: 'to', equals: 'ann' }) })
+  expect(describeRule(rule)).toBe('allow pay of clerk where to is "ann" and there is no other argument')
+  expect(describeRule({ ...rule, where: [] })).toBe('allow pay of clerk without arguments')
 })

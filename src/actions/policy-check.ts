@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 
 import type { PolicyRule } from './policy.ts'
-import { holds } from './predicate.ts'
+import { argumentNames, holds } from './predicate.ts'
 import type { Predicate } from './predicate.ts'
 
 /** One thing about a set of rules that their author should look at. */
@@ -45,7 +45,13 @@ export const covers = (wide: PolicyRule, narrow: PolicyRule): boolean =>
   (wide.effect === undefined || wide.effect === narrow.effect) &&
   (wide.agent === undefined || wide.agent === narrow.agent) &&
   (wide.thread === undefined || wide.thread === narrow.thread) &&
-  (wide.where ?? []).every((condition) => (narrow.where ?? []).some((other) => implies(other, condition)))
+  (wide.where ?? []).every((condition) => (narrow.where ?? []).some((other) => implies(other, condition))) &&
+  (wide.only !== true || coversOnly(wide, narrow))
+
+function coversOnly(wide: PolicyRule, narrow: PolicyRule): boolean {
+  const names = argumentNames(wide.where ?? [])
+  return narrow.only === true && [...argumentNames(narrow.where ?? [])].every((name) => names.has(name))
+}
 
 function coversTool(wide: string | undefined, narrow: string | undefined): boolean {
   if (wide === undefined || wide === narrow) return true
@@ -64,7 +70,7 @@ function implies(given: Predicate, wanted: Predicate): boolean {
 }
 
 /** `deny files_write of clerk where path is in src/**`, for people. */
-export function describeRule({ decision, tool, effect, agent, thread, where = [] }: PolicyRule): string {
+export function describeRule({ decision, tool, effect, agent, thread, where = [], only }: PolicyRule): string {
   const what = tool === undefined ? (effect === undefined ? 'everything' : `every ${effect}`) : tool
   return [
     `${decision} ${what}`,
@@ -72,6 +78,7 @@ export function describeRule({ decision, tool, effect, agent, thread, where = []
     ...(agent === undefined ? [] : [`of ${agent}`]),
     ...(thread === undefined ? [] : [`in ${thread}`]),
     ...where.map((condition, index) => `${index === 0 ? 'where' : 'and'} ${describeCondition(condition)}`),
+    ...(only === true ? [where.length === 0 ? 'without arguments' : 'and there is no other argument'] : []),
   ].join(' ')
 }
 

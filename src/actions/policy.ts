@@ -1,4 +1,4 @@
-import { holds, narrowness } from './predicate.ts'
+import { hasOnly, holds, narrowness } from './predicate.ts'
 import type { Predicate } from './predicate.ts'
 
 /** A rule. What it does not name matches everything. */
@@ -10,6 +10,8 @@ export interface PolicyRule {
   readonly thread?: string
   /** All of these must hold of its arguments. */
   readonly where?: readonly Predicate[]
+  /** It has no argument that `where` does not name. So are the rules that "always" makes; a configuration has none. */
+  readonly only?: true
   readonly decision: 'allow' | 'deny' | 'ask'
   /** What it is called where a decision says who made it. */
   readonly name?: string
@@ -57,8 +59,8 @@ function compareRules(a: PolicyRule, b: PolicyRule): number {
 }
 
 /** What it says about the call counts first, then whose call it is. */
-function specificity({ tool, effect, agent, thread, where = [] }: PolicyRule): number {
-  const conditions = where.reduce((total, each) => total + narrowness(each), 0)
+function specificity({ tool, effect, agent, thread, where = [], only }: PolicyRule): number {
+  const conditions = where.reduce((total, each) => total + narrowness(each), only === true ? 1 : 0)
   const named = tool === undefined ? 0 : tool.endsWith('*') ? 1 : 2
   const scope = thread === undefined ? (agent === undefined ? 0 : 1) : 2
   return named * 10_000 + conditions * 10 + (effect === undefined ? 0 : 3) + scope
@@ -69,7 +71,8 @@ export const matches = (rule: PolicyRule, action: Judged): boolean =>
   (rule.effect === undefined || rule.effect === action.effect) &&
   (rule.agent === undefined || rule.agent === action.agent) &&
   (rule.thread === undefined || rule.thread === action.thread) &&
-  (rule.where ?? []).every((predicate) => holds(predicate, action.input))
+  (rule.where ?? []).every((predicate) => holds(predicate, action.input)) &&
+  (rule.only !== true || hasOnly(rule.where ?? [], action.input))
 
 /** `files__*` is every tool of an MCP server; no tool has a star in its name. */
 const isTool = (pattern: string, tool: string) =>

@@ -25,6 +25,16 @@ export function holds(predicate: Predicate, input: unknown): boolean {
   return Array.isArray(value) && predicate.words.every((word, index) => value[index] === word)
 }
 
+/** Of the arguments itself: one that is undefined is not there, and what is no object has none that have names. */
+export function hasOnly(named: readonly Pick<Predicate, 'argument'>[], input: unknown): boolean {
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) return false
+  const names = argumentNames(named)
+  return Object.entries(input).every(([name, value]) => value === undefined || names.has(name))
+}
+
+export const argumentNames = (named: readonly Pick<Predicate, 'argument'>[]): ReadonlySet<string> =>
+  new Set(named.map(({ argument }) => argument.split('.')[0] ?? ''))
+
 /** By its own keys only: nothing that every object has is an argument. */
 function argumentOf(input: unknown, path: string): unknown {
   let value = input

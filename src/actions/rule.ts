@@ -1,7 +1,7 @@
 import type { ActionId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { integer, json, nullable, row, text } from '../store/row.ts'
-import type { Decoded } from '../store/row.ts'
+import type { Decoded, Decoder } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
 import { all, first, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
@@ -9,9 +9,15 @@ import type { Action } from './action.ts'
 import type { PolicyRule } from './policy.ts'
 import type { Predicate } from './predicate.ts'
 
+/** "Always" was for exactly the arguments that were shown, also before its rules said so. */
+const storedRule: Decoder<PolicyRule> = (cell, column) => {
+  const rule = json<PolicyRule>()(cell, column)
+  return rule.decision === 'allow' ? { ...rule, only: true } : rule
+}
+
 const storedRow = row({
   id: text(),
-  rule: json<PolicyRule>(),
+  rule: storedRule,
   madeBy: text(),
   madeFrom: nullable(text<ActionId>()),
   madeAt: integer,
@@ -77,7 +83,7 @@ const textsIn = (value: unknown): string[] => {
 
 export type Narrowest = { readonly rule: PolicyRule } | { readonly refused: string }
 
-/** The narrowest rule that covers this action: this agent, this tool, exactly these arguments. */
+/** The narrowest rule that covers this action: this agent, this tool, exactly these arguments and no others. */
 export function narrowestRule(action: Action, agent: string): Narrowest {
   if (OPAQUE.test(action.tool)) {
     return { refused: `${action.tool} does whatever its text says, so no rule describes exactly what it would allow` }
@@ -97,5 +103,5 @@ export function narrowestRule(action: Action, agent: string): Narrowest {
   if (where.some(({ argument }) => argument.includes('.'))) {
     return { refused: 'one of its arguments has a dot in its name, so no rule describes it exactly' }
   }
-  return { rule: { tool: action.tool, agent, where, decision: 'allow' } }
+  return { rule: { tool: action.tool, agent, where, only: true, decision: 'allow' } }
 }

@@ -7,7 +7,7 @@ import { decideApproval, expireApprovals } from '../../src/actions/decide.ts'
 import type { Answer } from '../../src/actions/decide.ts'
 import { settleAction } from '../../src/actions/perform.ts'
 import { judge } from '../../src/actions/policy.ts'
-import { addRule, narrowestRule, removeRule, storedRules } from '../../src/actions/rule.ts'
+import { addRule, narrowestRule, removeRule, rulesInForce, storedRules } from '../../src/actions/rule.ts'
 import { LIMITS } from '../../src/base/limits.ts'
 import { eventsAfter } from '../../src/events/event.ts'
 import type { ToolOutcome } from '../../src/loop/ports.ts'
@@ -230,6 +230,7 @@ describe.each(engines)('decisions on $name', (engine) => {
       tool: 'append',
       agent: 'clerk',
       where: [{ argument: 'entry', equals: 'a' }],
+      only: true,
       decision: 'allow',
     })
     await store.apply(addRule, { id: 'rule_1', rule: narrow.rule, by: 'ann' })
@@ -243,6 +244,23 @@ describe.each(engines)('decisions on $name', (engine) => {
     expect(stage.effects).toEqual(['a', 'a'])
     await store.apply(removeRule, 'rule_1', 'ann')
     expect(await store.read(storedRules)).toEqual([])
+  })
+
+  test('a rule that "always" made before it said so is for exactly its arguments, too [approvals/bound]', async () => {
+    const { store } = await open()
+    const rule = {
+      tool: 'pay',
+      agent: 'clerk',
+      where: [{ argument: 'to', equals: 'landlord' }],
+      decision: 'allow',
+    } as const
+    await store.apply(addRule, { id: 'rule_1', rule, by: 'ann' })
+    await store.apply(addRule, { id: 'rule_2', rule: { ...rule, tool: 'deploy', where: [] }, by: 'ann' })
+    const rules = await store.read(rulesInForce)
+    const of = (tool: string, input: unknown) => judge(rules, { tool, effect: 'write', agent: 'clerk', input }).kind
+    expect([of('pay', { to: 'landlord' }), of('pay', { to: 'landlord', euros: 90_000 })]).toEqual(['allow', 'ask'])
+    expect([of('deploy', {}), of('deploy', { target: 'prod' })]).toEqual(['allow', 'ask'])
+    expect((await store.read(storedRules)).map((each) => each.rule.only)).toEqual([true, true])
   })
 
   describe('a write that was cut off', () => {

@@ -77,6 +77,7 @@ describe.each(engines)('a program that decides, on $name', (engine) => {
       tool: 'note',
       agent: 'clerk',
       where: [{ argument: 'entry', equals: 'milk' }],
+      only: true,
       decision: 'allow',
     })
     expect(await code(runtime.approvals.always(requests[0]!, { ...rule, where: [] }))).toBe('approvals/other-rule')

@@ -8,6 +8,8 @@ export const policyRule = z.object({
   agent: z.string().optional(),
   thread: z.string().optional(),
   where: z.array(z.looseObject({ argument: z.string() })).optional(),
+  /** It has no argument that `where` does not name. */
+  only: z.literal(true).optional(),
   decision: z.enum(['allow', 'deny', 'ask']),
   name: z.string().optional(),
 })
