@@ -30,6 +30,18 @@ test.each<[string, PolicyRule, PolicyRule, boolean]>([
     allow(where({ argument: 'p', oneOf: ['src/a', 'src/../b'] })),
     false,
   ],
+  [
+    'an allow does not cover all that a deny means',
+    allow(where({ argument: 'p', path: 'src/**' })),
+    deny(where({ argument: 'p', path: 'src/**' })),
+    false,
+  ],
+  [
+    'a deny covers what is allowed by the same words',
+    deny(where({ argument: 'p', path: 'src/**' })),
+    allow(where({ argument: 'p', path: 'src/**' })),
+    true,
+  ],
   ['another argument', allow(where({ argument: 'a', equals: 1 })), allow(where({ argument: 'b', equals: 1 })), false],
   [
     'fewer words',
@@ -72,6 +84,26 @@ test.each<[string, readonly PolicyRule[], readonly string[]]>([
   ['the opposite of the same', [allow({ tool: 'a' }), { tool: 'a', decision: 'ask' }], ['contradiction 0 by 1']],
   ['the same twice', [allow({ tool: 'a' }), allow({ tool: 'a' })], ['repeated 1 by 0']],
   ['a deny inside of a deny', [deny(), deny({ tool: 'a' })], ['repeated 1 by 0']],
+  [
+    'a deny shadows what is the same to it',
+    [allow(where({ argument: 'p', equals: '/srv/Secrets/.env' })), deny(where({ argument: 'p', path: 'secrets/**' }))],
+    ['shadowed 0 by 1'],
+  ],
+  [
+    'the opposite of the same condition',
+    [allow(where({ argument: 'p', path: 'a/**' })), { decision: 'ask', ...where({ argument: 'p', path: 'a/**' }) }],
+    ['contradiction 0 by 1'],
+  ],
+  [
+    'the same to a deny, in other letters',
+    [deny(where({ argument: 'to', equals: 'Ann' })), deny(where({ argument: 'to', equals: 'ann' }))],
+    ['repeated 1 by 0'],
+  ],
+  [
+    'not the same to an allow',
+    [allow(where({ argument: 'to', equals: 'Ann' })), allow(where({ argument: 'to', equals: 'ann' }))],
+    [],
+  ],
 ])('%s', (_, rules, expected) => {
   expect(ruleProblems(rules).map(({ kind, rule, by }) => `${kind} ${rule} by ${by}`)).toEqual(expected)
 })

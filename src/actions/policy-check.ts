@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 
 import type { PolicyRule } from './policy.ts'
-import { argumentNames, holds } from './predicate.ts'
-import type { Predicate } from './predicate.ts'
+import { argumentNames, holds, readingOf } from './predicate.ts'
+import type { Predicate, Reading } from './predicate.ts'
 
 /** One thing about a set of rules that their author should look at. */
 export interface RuleProblem {
@@ -21,7 +21,11 @@ export function ruleProblems(rules: readonly PolicyRule[]): RuleProblem[] {
   })
 }
 
-const isSame = (a: PolicyRule, b: PolicyRule) => covers(a, b) && covers(b, a)
+/** As the first one reads its conditions. */
+function isSame(a: PolicyRule, b: PolicyRule): boolean {
+  const other = { ...b, decision: a.decision }
+  return covers(a, other) && covers(other, a)
+}
 
 function kindOf(stronger: PolicyRule, rule: PolicyRule): RuleProblem['kind'] {
   if (stronger.decision === rule.decision) return 'repeated'
@@ -33,7 +37,7 @@ const STRENGTH = { deny: 2, ask: 1, allow: 0 } as const
 /** Whatever `rule` matches, `other` matches and wins: a deny always, another only if it says as much about the call. */
 function prevails(other: PolicyRule, place: number, rule: PolicyRule, index: number): boolean {
   if (!covers(other, rule)) return false
-  const same = covers(rule, other)
+  const same = isSame(other, rule)
   if (other.decision === 'deny' && (rule.decision !== 'deny' || !same)) return true
   if (!same) return false
   return STRENGTH[other.decision] > STRENGTH[rule.decision] || (other.decision === rule.decision && place < index)
@@ -45,7 +49,7 @@ export const covers = (wide: PolicyRule, narrow: PolicyRule): boolean =>
   (wide.effect === undefined || wide.effect === narrow.effect) &&
   (wide.agent === undefined || wide.agent === narrow.agent) &&
   (wide.thread === undefined || wide.thread === narrow.thread) &&
-  (wide.where ?? []).every((condition) => (narrow.where ?? []).some((other) => implies(other, condition))) &&
+  (wide.where ?? []).every((condition) => isImplied(condition, wide, narrow)) &&
   (wide.only !== true || coversOnly(wide, narrow))
 
 function coversOnly(wide: PolicyRule, narrow: PolicyRule): boolean {
@@ -58,15 +62,26 @@ function coversTool(wide: string | undefined, narrow: string | undefined): boole
   return narrow !== undefined && wide.endsWith('*') && narrow.startsWith(wide.slice(0, -1))
 }
 
+/** What an allow says to the letter is less than what a deny or an ask means by the same words. */
+function isImplied(condition: Predicate, wide: PolicyRule, narrow: PolicyRule): boolean {
+  const reading = readingOf(wide.decision)
+  if (reading === 'narrow' && readingOf(narrow.decision) === 'wide') return false
+  return (narrow.where ?? []).some((other) => implies(other, condition, reading))
+}
+
 /** Where the first holds, the second does. */
-function implies(given: Predicate, wanted: Predicate): boolean {
+function implies(given: Predicate, wanted: Predicate, reading: Reading): boolean {
   if (given.argument !== wanted.argument) return false
   if (isDeepStrictEqual(given, wanted)) return true
-  if ('equals' in given) return holds({ ...wanted, argument: 'it' }, { it: given.equals })
-  if ('oneOf' in given) return given.oneOf.every((it) => holds({ ...wanted, argument: 'it' }, { it }))
-  if ('prefix' in given && 'prefix' in wanted) return given.prefix.startsWith(wanted.prefix)
-  if ('words' in given && 'words' in wanted) return wanted.words.every((word, index) => given.words[index] === word)
-  return false
+  return leastOf(given, wanted)?.every((it) => holds({ ...wanted, argument: 'it' }, { it }, reading)) ?? false
+}
+
+/** What the second has to hold of, to hold wherever the first does; undefined: that cannot be said. */
+function leastOf(given: Predicate, wanted: Predicate): readonly unknown[] | undefined {
+  if ('equals' in given) return [given.equals]
+  if ('oneOf' in given) return given.oneOf
+  if ('prefix' in given && 'prefix' in wanted) return [given.prefix]
+  return 'words' in given && 'words' in wanted ? [given.words] : undefined
 }
 
 /** `deny files_write of clerk where path is in src/**`, for people. */

@@ -1,4 +1,4 @@
-import { hasOnly, holds, narrowness } from './predicate.ts'
+import { hasOnly, holds, narrowness, readingOf } from './predicate.ts'
 import type { Predicate } from './predicate.ts'
 
 /** A rule. What it does not name matches everything. */
@@ -71,7 +71,7 @@ export const matches = (rule: PolicyRule, action: Judged): boolean =>
   (rule.effect === undefined || rule.effect === action.effect) &&
   (rule.agent === undefined || rule.agent === action.agent) &&
   (rule.thread === undefined || rule.thread === action.thread) &&
-  (rule.where ?? []).every((predicate) => holds(predicate, action.input)) &&
+  (rule.where ?? []).every((predicate) => holds(predicate, action.input, readingOf(rule.decision))) &&
   (rule.only !== true || hasOnly(rule.where ?? [], action.input))
 
 /** `files__*` is every tool of an MCP server; no tool has a star in its name. */

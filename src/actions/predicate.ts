@@ -1,6 +1,8 @@
 import { matchesGlob, posix } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 
+import { holdsWidely } from './wide.ts'
+
 /** A condition on one parsed argument of a call, named by its path: `to`, `request.method`, `argv`. */
 export type Predicate = { readonly argument: string } & (
   | { readonly equals: unknown }
@@ -15,9 +17,17 @@ export type Predicate = { readonly argument: string } & (
 
 export const PREDICATES = ['equals', 'oneOf', 'prefix', 'path', 'words'] as const
 
-export function holds(predicate: Predicate, input: unknown): boolean {
-  const value = argumentOf(input, predicate.argument)
-  if (value === undefined) return false
+/** An allow holds of what is written so, to the letter. A deny or an ask holds of whatever could be meant by it, too. */
+export type Reading = 'narrow' | 'wide'
+export const readingOf = (decision: 'allow' | 'deny' | 'ask'): Reading => (decision === 'allow' ? 'narrow' : 'wide')
+
+/** What is not there is under no condition, however it is read. */
+export const holds = (predicate: Predicate, input: unknown, reading: Reading): boolean =>
+  argumentsOf(input, predicate.argument, reading).some(
+    (value) => holdsNarrowly(predicate, value) || (reading === 'wide' && holdsWidely(predicate, value)),
+  )
+
+function holdsNarrowly(predicate: Predicate, value: unknown): boolean {
   if ('equals' in predicate) return isDeepStrictEqual(value, predicate.equals)
   if ('oneOf' in predicate) return predicate.oneOf.some((each) => isDeepStrictEqual(value, each))
   if ('prefix' in predicate) return typeof value === 'string' && value.startsWith(predicate.prefix)
@@ -35,14 +45,18 @@ export function hasOnly(named: readonly Pick<Predicate, 'argument'>[], input: un
 export const argumentNames = (named: readonly Pick<Predicate, 'argument'>[]): ReadonlySet<string> =>
   new Set(named.map(({ argument }) => argument.split('.')[0] ?? ''))
 
-/** By its own keys only: nothing that every object has is an argument. */
-function argumentOf(input: unknown, path: string): unknown {
-  let value = input
+/** By its own keys only: nothing that every object has is an argument. Read widely, of everything in a list on the way. */
+function argumentsOf(input: unknown, path: string, reading: Reading): readonly unknown[] {
+  let values = [input]
   for (const key of path.split('.')) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
-    value = (value as Record<string, unknown>)[key]
+    const holders = reading === 'wide' ? values.concat(values.filter((value) => Array.isArray(value)).flat()) : values
+    values = holders.flatMap((holder) =>
+      typeof holder === 'object' && holder !== null && Object.hasOwn(holder, key)
+        ? [(holder as Record<string, unknown>)[key]]
+        : [],
+    )
   }
-  return value
+  return values.filter((value) => value !== undefined)
 }
 
 /** A path that climbs out of where it starts is covered by nothing. */

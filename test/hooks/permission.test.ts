@@ -208,6 +208,7 @@ test('rules of the configuration answer at once; what only looks is the clientâ€
     asksByHook(home, PRINT, { tool_name, tool_input: { file_path }, tool_use_id: `${tool_name} ${file_path}` })
   expect(await use('Edit', 'a')).toMatchObject({ decision: 'allow' })
   expect(await use('Read', 'secrets/key')).toMatchObject({ decision: 'deny' })
+  expect(await use('Read', '/srv/project/secrets/.env')).toMatchObject({ decision: 'deny' })
   expect(await use('Read', 'a')).toBeUndefined()
   expect(await use('Write', 'a')).toMatchObject({ decision: 'defer' })
 })
