@@ -8,7 +8,7 @@ import { LIMITS } from './base/limits.ts'
 import type { LoadedConfig } from './config/load.ts'
 import type { Tool } from './loop/ports.ts'
 import { lookForBootsIn } from './processes/boots.ts'
-import type { Crew, CrewOptions, OwnWorkerOptions } from './workers/crew.ts'
+import type { Crew, CrewOptions, OwnWorkerOptions, Whose } from './workers/crew.ts'
 import type { LiveEvent } from './workers/agents/execute-agent.ts'
 import { discreetly, openSecrets } from './workers/open-secrets.ts'
 import { homePaths } from './workers/home.ts'
@@ -48,8 +48,8 @@ export interface Runtime {
   readonly config: LoadedConfig | undefined
   /** An agent's own tools; those of MCP servers are known only once the servers were asked. */
   toolsOf(agent: string): Promise<ReadonlyMap<string, Tool> | undefined>
-  /** One tool of an agent; of an MCP server as a person has accepted it. */
-  toolOf(agent: string, tool: string): Promise<Tool | undefined>
+  /** One tool of a run's agent; of an MCP server as a person has accepted it. */
+  toolOf(run: Whose, tool: string): Promise<Tool | undefined>
   /** Makes this process a worker of the given kind. */
   registerWorker(kind: WorkerOptions['kind'], own: OwnWorkerOptions): Promise<Worker>
   /** What people see of the files of runs, and do about them. */
@@ -95,7 +95,7 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     agents: [...(config?.agents.keys() ?? [])],
     config,
     toolsOf: async (agent) => (await crew.open()).toolsOf(agent),
-    toolOf: async (agent, tool) => (await crew.open()).toolOf(agent, tool),
+    toolOf: async (run, tool) => (await crew.open()).toolOf(run, tool),
     registerWorker: async (kind, own) => (await crew.open()).registerWorker(kind, own),
     workspaces: async () => {
       const { openWorkspaceDesk } = await import('./workers/workspace/desk.ts')

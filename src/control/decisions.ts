@@ -47,7 +47,7 @@ export async function showAsked(desk: Desk, { approval }: Ask<'approvals.show'>)
 async function isEditable({ runtime }: Desk, { action, run }: AskedMatter): Promise<boolean> {
   if (run.request.kind !== 'agent' || run.input !== null || !runtime.agents.includes(run.agent)) return false
   // An agent that cannot be opened here is no reason not to show what it asks.
-  return runtime.toolOf(run.agent, action.tool).then(
+  return runtime.toolOf(run, action.tool).then(
     (tool) => tool !== undefined,
     () => false,
   )
@@ -85,7 +85,7 @@ export async function edit(desk: Desk, ask: Ask<'approvals.edit'>): Promise<Answ
   const { runtime } = desk
   const matter = await theApproval(runtime.store, ask.approval)
   const { id } = matter.approval
-  const tool = await runtime.toolOf(matter.run.agent, matter.action.tool)
+  const tool = await runtime.toolOf(matter.run, matter.action.tool)
   const edited = await desk.apply(editApproval, id, {
     ...desk.decider(ask.by),
     digest: ask.digest,

@@ -121,7 +121,7 @@ async function judgedOf(runtime: Runtime, ask: Ask<'policy.explain'>): Promise<{
     const remedy = runtime.agents.length === 0 ? 'no agents are configured' : `there are ${runtime.agents.join(', ')}`
     throw new HoldfastError('not-found/agent', `there is no agent "${agent}"`, { remedy })
   }
-  const tool = await runtime.toolOf(agent, name)
+  const tool = await runtime.toolOf({ agent, workspace: null }, name)
   const checked = tool?.validate(input)
   const unknown = tool === undefined
   const remarks = [

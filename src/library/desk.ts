@@ -110,7 +110,7 @@ export function openApprovals(runtime: Runtime): Approvals {
     deny: decide('deny'),
     async edit(request, { input, ...said }) {
       const { matter, answer } = await answering(request, said)
-      const tool = await runtime.toolOf(matter.run.agent, matter.action.tool)
+      const tool = await runtime.toolOf(matter.run, matter.action.tool)
       const action = editedCall(matter, tool, input, runtime.random)
       const expiry = runtime.config?.approvalMs === undefined ? {} : { expiresInMs: runtime.config.approvalMs }
       const edited = await store.apply(editApproval, request.id, { ...answer, action, ...expiry })

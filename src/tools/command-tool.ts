@@ -54,7 +54,7 @@ export function commandTool(name: string, definition: CommandToolDefinition, pla
     timeoutMs,
     idempotent,
     // Another command, probe or identity is another tool, to whoever approved this one.
-    definition: { ...definition, folder: place.cwd },
+    definition: { ...definition, folder: place.known ?? place.cwd },
     identity: (input) => identityOf(input, definition.identity),
     validate: (input) => validateInput(inputSchema, input),
     perform: (input, context) => perform(machine, input, context),

@@ -24,6 +24,8 @@ export type Argv = readonly [string, ...string[]]
 export interface CommandPlace {
   /** The working folder. */
   readonly cwd: string
+  /** What a person who approves knows it by; the path of a run's tree is another one whenever the tree is made anew. */
+  readonly known?: string
   /** All of the process' own variables; only the harmless ones are passed on. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly codeCache?: string

@@ -3,6 +3,7 @@ import type { Randomness } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Tool } from '../loop/ports.ts'
+import type { Run } from '../runs/run.ts'
 import type { Store } from '../store/store.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { isWanted } from '../telemetry/wanted.ts'
@@ -32,10 +33,13 @@ export interface CrewOptions {
 export type OwnWorkerOptions = Pick<WorkerOptions, 'concurrency'> &
   Partial<Pick<WorkerOptions, 'foreground' | 'graceMs' | 'replaySpool' | 'calls' | 'onEnd'>>
 
+/** In a workspace its agent has other tools: what is done in a tree is not what is done outside of it. */
+export type Whose = Pick<Run, 'agent' | 'workspace'>
+
 /** Who carries runs out in this process, and with what. */
 export interface Crew {
   toolsOf(agent: string): ReadonlyMap<string, Tool> | undefined
-  toolOf(agent: string, tool: string): Promise<Tool | undefined>
+  toolOf(run: Whose, tool: string): Promise<Tool | undefined>
   registerWorker(kind: WorkerOptions['kind'], own: OwnWorkerOptions): Promise<Worker>
   close(): Promise<void>
 }
@@ -54,7 +58,7 @@ export async function openCrew(options: CrewOptions): Promise<Crew> {
   const opened = await openAgents(config, { store, clock, random, warn, place, backlog }, openServers)
   const agents = telemetry === undefined ? opened : tracedAgents(telemetry, opened)
   return {
-    ...toolsIn(agents),
+    ...toolsIn(agents, place.cwd),
     registerWorker: async (kind, own) => {
       if (kind === 'daemon') void (await openServers()).endLeftovers()
       return registerThisProcess({
@@ -120,16 +124,17 @@ async function asDaemon(options: CrewOptions): Promise<Pick<WorkerOptions, 'wake
   }
 }
 
-function toolsIn(agents: ReadonlyMap<string, AnyAgent>): Pick<Crew, 'toolsOf' | 'toolOf'> {
+function toolsIn(agents: ReadonlyMap<string, AnyAgent>, folder: string): Pick<Crew, 'toolsOf' | 'toolOf'> {
   const withTools = (name: string) => {
     const agent = agents.get(name)
     return agent !== undefined && 'tools' in agent ? agent : undefined
   }
   return {
     toolsOf: (name) => withTools(name)?.tools,
-    toolOf: async (name, tool) => {
+    toolOf: async ({ agent: name, workspace }, tool) => {
       const agent = withTools(name)
-      return agent?.tools.get(tool) ?? agent?.acceptedTool?.(tool)
+      const inTree = workspace === 'transaction' ? agent?.toolsIn?.(folder) : undefined
+      return (inTree ?? agent?.tools)?.get(tool) ?? agent?.acceptedTool?.(tool)
     },
   }
 }

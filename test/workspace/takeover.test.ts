@@ -194,6 +194,12 @@ describe('a run of an agent that waits for a person in the middle of its work', 
     await place.run(['approvals', 'approve', approval.id])
     await place.daemon()
     expect((await place.reaches(runId, 'succeeded', 'failed')).state).toBe('succeeded')
+    const { actions } = await place.whole(runId)
+    expect(actions.map(({ tool, state }) => `${tool} ${state}`)).toEqual([
+      'files_write done',
+      'tell done',
+      'files_write done',
+    ])
     const landed = await until('it has landed', async () => {
       const found = await store.read(findWorkspace, runId)
       return found?.state === 'landed' ? found : undefined
@@ -202,5 +208,25 @@ describe('a run of an agent that waits for a person in the middle of its work', 
     expect([repo.commits, repo.read('first.txt'), repo.read('second.txt')]).toEqual([2, 'one\n', 'two\n'])
     expect(repo.git('status', '--porcelain')).toBe('')
     expect(dirname(landed.folder)).toBe(join(place.home, 'workspaces'))
+  })
+
+  test('does there what a person made of its call [approvals/bound]', async () => {
+    const repo = new Repository()
+    const settings = { agents: { coder: asking(repo.folder) }, tools: { tell: TELL }, policy: POLICY }
+    const place = new AgentInstallation(settings)
+    await place.daemon()
+    const { runId } = await place.send('coder')
+    await place.reaches(runId, 'parked')
+    type Asked = { readonly id: string }
+    const [approval] = await place.json<readonly Asked[]>(['approvals', 'list'])
+    const changed = ['approvals', 'edit', approval!.id, '--input', '{"whom":"nobody"}']
+    const edited = await place.json<Asked>(changed)
+    await place.run(['approvals', 'approve', edited.id])
+    await place.reaches(runId, 'succeeded', 'failed')
+    const told = (await place.whole(runId)).actions.filter(({ tool }) => tool === 'tell')
+    expect(told.map(({ state, input }) => ({ state, input }))).toEqual([
+      { state: 'skipped', input: { whom: 'everybody' } },
+      { state: 'done', input: { whom: 'nobody' } },
+    ])
   })
 })

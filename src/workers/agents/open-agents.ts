@@ -108,8 +108,8 @@ function openAgent(
   ports: AgentPorts,
 ): OpenAgent {
   const own = agent.tools.filter((tool) => readSelection(tool) === undefined)
-  const toolsIn = (cwd: string) => {
-    const inside = { ...ports, place: { ...ports.place, cwd } }
+  const toolsAt = (place: CommandPlace) => {
+    const inside = { ...ports, place }
     // What a job starts it starts later, when that folder may be gone.
     const tools = own.map((tool) => openTool(tool, name, agent, config, tool === 'manage_jobs' ? ports : inside))
     return new Map(tools.map((tool) => [tool.name, tool]))
@@ -119,8 +119,8 @@ function openAgent(
     model: modelName(agent),
     system: agent.system,
     policy: config.policy,
-    tools: toolsIn(ports.place.cwd),
-    toolsIn,
+    tools: toolsAt(ports.place),
+    toolsIn: (cwd) => toolsAt({ ...ports.place, cwd, known: `a tree of its run, for ${ports.place.cwd}` }),
     ...openForeign(agent, ports),
     ask: askModel(agent, config, ports),
     contextTokens: agent.contextTokens ?? contextTokensOf(modelName(agent)),
@@ -182,6 +182,6 @@ function openOwnTool(name: string, config: Config, { place, warn }: AgentPorts):
   if (definition !== undefined) return commandTool(name, definition, place)
   const builtIn = builtInTools({ place, roots: [place.cwd], http: config.http ?? {} }).get(name)
   // What a person approves is done in this folder and in no other.
-  if (builtIn !== undefined) return { ...builtIn, definition: { folder: place.cwd } }
+  if (builtIn !== undefined) return { ...builtIn, definition: { folder: place.known ?? place.cwd } }
   throw new HoldfastError('usage/config', `the tool "${name}" is not there yet`, { remedy: 'leave it out for now' })
 }
