@@ -9,6 +9,7 @@ import { holdRun, resumeDecided } from '../runs/park.ts'
 import { findRun } from '../runs/run.ts'
 import { actionRow, findAction, isSettled } from './action.ts'
 import { approvalOfAction, consumeApproval, covers, requestApproval, usableApproval } from './approval.ts'
+import type { Approval } from './approval.ts'
 import { judge } from './policy.ts'
 import type { PolicyRule } from './policy.ts'
 import { rulesInForce } from './rule.ts'
@@ -27,14 +28,18 @@ export type Start =
 const homeOf = ({ id }: AttemptRef) =>
   sql`(select w.home from attempts a join workers w on w.id = a.worker_id where a.id = ${id})`
 
-export interface CurrentRules {
+interface CurrentRules {
   readonly agent: string
   readonly policy: readonly PolicyRule[]
 }
 
-/** What is asked once more when an action begins: the rules and the tool may have changed since it was proposed. */
-export interface Now extends CurrentRules {
+interface Current extends CurrentRules {
+  /** Of its tool. */
   readonly version: string
+}
+
+/** What is asked once more when an action begins: the rules and the tool may have changed since it was proposed. */
+export interface Now extends Current {
   /** Where its tool says once across runs. */
   readonly once?: OnceWindow
   /** How long a person has to answer, if one is asked. */
@@ -119,22 +124,25 @@ function* askAfresh(action: Action, released: Action, { approvalMs = LIMITS.appr
 
 /**
  * A deny that has come meanwhile wins. What a person approved must be approved still, and exactly this. Undefined: it may
- * begin. A second try of what is proven not to have happened needs no new yes.
+ * begin. A second try of what is proven not to have happened needs no new yes, but it is for the same tool.
  */
 function* permission(action: Action, current: Now): Transition<Refusal | undefined> {
   const denial = yield* denialOf(action, current)
   if (denial !== undefined) return { state: 'denied', error: denial }
-  const subject = { tool: action.tool, version: current.version, input: action.input }
-  const approval = action.tries > 0 ? undefined : yield* approvalOfAction.single(action.id)
+  const approval = yield* approvalOfAction.single(action.id)
   if (approval === undefined) return undefined
-  if (!covers(approval, subject))
+  if (!isStill(approval, action, current))
     return { state: 'denied', error: 'its tool is not the one any more that was approved' }
+  if (approval.state === 'consumed') return undefined
   const isUsable = (yield* usableApproval.single(action.id)) !== undefined
   return isUsable ? undefined : { state: 'expired', error: 'its approval is over' }
 }
 
+const isStill = (approval: Approval, { tool, input }: Action, { version }: Current) =>
+  covers(approval, { tool, version, input })
+
 /** Of the rules as they are now. */
-export function* denialOf(action: Action, { agent, policy }: CurrentRules): Transition<string | undefined> {
+function* denialOf(action: Action, { agent, policy }: CurrentRules): Transition<string | undefined> {
   const { tool, input, effect, threadId: thread } = action
   const rules = [...policy, ...(yield* rulesInForce.single())]
   const verdict = judge(rules, { tool, input, effect, agent, thread })
@@ -142,10 +150,10 @@ export function* denialOf(action: Action, { agent, policy }: CurrentRules): Tran
 }
 
 /** Used up in the transaction that records the start, and by nothing else. */
-function* useApproval(started: Action, { version }: Now): Transition<void> {
-  const approval = started.tries > 1 ? undefined : yield* approvalOfAction.single(started.id)
-  if (approval === undefined) return
-  const isSame = covers(approval, { tool: started.tool, version, input: started.input })
+function* useApproval(started: Action, current: Now): Transition<void> {
+  const approval = yield* approvalOfAction.single(started.id)
+  if (approval === undefined || approval.state === 'consumed') return
+  const isSame = isStill(approval, started, current)
   const used = isSame ? yield* consumeApproval(started.id, approval.digest) : undefined
   if (used === undefined) throw new Error(`the approval of ${started.id} ran out while it was begun`)
 }
@@ -183,13 +191,18 @@ export function* whyRefused(attempt: AttemptRef): Transition<'cancel-requested' 
   return run.cancelRequestedAt === null ? undefined : 'cancel-requested'
 }
 
+/** Why it may not be tried once more. The yes that its first try used up was for one tool. Undefined: it may. */
+export function* whyNotAgain(action: Action, current: Current): Transition<string | undefined> {
+  const denial = yield* denialOf(action, current)
+  if (denial !== undefined) return denial
+  const approval = yield* approvalOfAction.single(action.id)
+  if (approval === undefined || isStill(approval, action, current)) return undefined
+  return 'the tool that was approved was replaced'
+}
+
 /** Proven not to have happened, a read, or by its key: the same action once more, unless somebody has denied it meanwhile. */
-export function* restartAction(
-  attempt: AttemptRef,
-  action: Action,
-  current: CurrentRules,
-): Transition<Action | undefined> {
-  if ((yield* denialOf(action, current)) !== undefined) return undefined
+export function* restartAction(attempt: AttemptRef, action: Action, current: Current): Transition<Action | undefined> {
+  if ((yield* whyNotAgain(action, current)) !== undefined) return undefined
   return yield* first(
     actionRow,
     sql`update actions set tries = tries + 1, home = ${homeOf(attempt)}

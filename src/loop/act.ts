@@ -2,7 +2,7 @@ import { findAction, isSettled } from '../actions/action.ts'
 import type { Action } from '../actions/action.ts'
 import { doubtAgain } from '../actions/doubt.ts'
 import type { PolicyRule } from '../actions/policy.ts'
-import { denialOf, restartAction, settleAction, startAction, whyRefused } from '../actions/perform.ts'
+import { restartAction, settleAction, startAction, whyNotAgain, whyRefused } from '../actions/perform.ts'
 import type { Now, Settlement } from '../actions/perform.ts'
 import type { Clock } from '../base/clock.ts'
 import type { RunId } from '../base/ids.ts'
@@ -262,14 +262,15 @@ async function again(doing: Doing): Promise<Action> {
 async function restarted(doing: Doing): Promise<Action> {
   const { ports, attempt, action, signal } = doing
   const { store, clock } = ports
+  const current = nowOf(ports, ports.tools.get(action.tool))
   const next = signal.aborted
     ? undefined
-    : await keepUntilStored(clock, () => store.apply(restartAction, attempt, action, ports))
+    : await keepUntilStored(clock, () => store.apply(restartAction, attempt, action, current))
   if (next !== undefined) return performAction({ ...doing, action: next })
   const { now, why, denied } = await keepUntilStored(clock, async () => ({
     now: (await store.read(findAction, action.id)) ?? action,
     why: await store.read(whyRefused, attempt),
-    denied: await store.read(denialOf, action, ports),
+    denied: await store.read(whyNotAgain, action, current),
   }))
   if (isSettled(now.state)) return now
   if (signal.reason === 'lease-lost') throw new Stopped('cancel-requested')

@@ -297,7 +297,7 @@ describe.each(engines)('acting on $name', (engine) => {
     const reply = await (await Reply.with(await open(), toolOf({}))).begun()
     const { store, attempt } = reply
     const first = (await store.read(findAction, reply.actions[0]!.id))!
-    const second = (await store.apply(restartAction, attempt, first, { agent: 'clerk', policy }))!
+    const second = (await store.apply(restartAction, attempt, first, { agent: 'clerk', policy, version: '' }))!
     expect(await store.apply(settleAction, first, { state: 'failed', error: 'cut off', by: 'its tool' })).toMatchObject(
       {
         state: 'started',
