@@ -26,7 +26,7 @@ const EVIDENCE = [
   },
   {
     title: 'was cut off, and honours its key',
-    set(stage: Stage) {
+    set: (stage: Stage) => {
       stage.idempotent = true
       stage.recover = () => Promise.resolve({ kind: 'in-doubt', error: 'cut off' })
     },
