@@ -45,10 +45,13 @@ export async function openSession(c: Context<Env>, doors: Doors, code: string | 
     digest: tokenDigest(text),
     by: who.by,
     expiresInMs: LIMITS.browserMs,
+    ...(who.tokenId === undefined ? {} : { parentId: who.tokenId }),
   })
   setCookie(c, doors, text, LIMITS.browserMs / 1_000)
   return answerJson(c, viewCaller({ ...who, by: `browser "${token.name}"`, tokenId: token.id }))
 }
+
+const isBrowser = (c: Context<Env>) => c.req.header('authorization') === undefined
 
 async function whoSignsIn(c: Context<Env>, { codes, keys }: Doors, code: string | undefined): Promise<Caller> {
   if (code !== undefined) {
@@ -57,6 +60,9 @@ async function whoSignsIn(c: Context<Env>, { codes, keys }: Doors, code: string 
   }
   const who = await recognise(c.env.incoming, keys)
   if (who.threadId !== undefined) throw wrong('a token for one thread signs nobody in', 'use another')
+  // One could go on from cookie to cookie, long after what it signed in with has ended.
+  if (isBrowser(c))
+    throw wrong('this browser is signed in, and signs in no other', 'use what `holdfast token code` prints')
   return who
 }
 
@@ -75,10 +81,10 @@ export const showSession = (c: Context<Env>): Response => answerJson(c, viewCall
 
 export async function closeSession(c: Context<Env>, doors: Doors): Promise<Response> {
   const who: Credential = c.get('who')
-  const isBrowser = c.req.header('authorization') === undefined && who.tokenId !== undefined
-  if (isBrowser) await new Desk(doors.house, who, 'session.close').apply(revokeToken, who.tokenId, who.by)
-  if (isBrowser) setCookie(c, doors, '', 0)
-  return answerJson(c, { closed: isBrowser })
+  const isOpen = isBrowser(c) && who.tokenId !== undefined
+  if (isOpen) await new Desk(doors.house, who, 'session.close').apply(revokeToken, who.tokenId, who.by)
+  if (isOpen) setCookie(c, doors, '', 0)
+  return answerJson(c, { closed: isOpen })
 }
 
 export function makeCode(c: Context<Env>, { codes, url }: Doors): Response {

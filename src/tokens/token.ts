@@ -23,6 +23,8 @@ const tokenRow = row({
   expiresAt: nullable(integer),
   revokedAt: nullable(integer),
   revokedBy: nullable(text()),
+  /** The token that a browser signed in with: they end together. */
+  parentId: nullable(text()),
 })
 /** What somebody shows to be let in. The database has its digest alone. */
 export type Token = Decoded<typeof tokenRow>
@@ -36,15 +38,16 @@ export interface NewToken {
   readonly digest: string
   readonly by: string
   readonly expiresInMs?: number
+  readonly parentId?: string
 }
 
 /** The same id is the same token: doing it again changes nothing. */
 export function* createToken(token: NewToken): Transition<Token> {
-  const { id, kind, name, scopes, threadId, digest, by, expiresInMs } = token
+  const { id, kind, name, scopes, threadId, digest, by, expiresInMs, parentId } = token
   const expiresAt = expiresInMs === undefined ? sql`null` : sql`${now} + ${expiresInMs}`
   const made =
-    yield* run(sql`insert into tokens (id, kind, name, scopes, thread_id, digest, created_at, created_by, expires_at)
-    values (${id}, ${kind}, ${name}, ${JSON.stringify(scopes)}, ${threadId ?? null}, ${digest}, ${now}, ${by}, ${expiresAt})
+    yield* run(sql`insert into tokens (id, kind, name, scopes, thread_id, digest, created_at, created_by, expires_at, parent_id)
+    values (${id}, ${kind}, ${name}, ${JSON.stringify(scopes)}, ${threadId ?? null}, ${digest}, ${now}, ${by}, ${expiresAt}, ${parentId ?? null})
     on conflict do nothing`)
   if (made === 1) yield* record({ type: 'token.created', data: { tokenId: id, kind, name, scopes, by } })
   return yield* one(tokenRow, sql`select * from tokens where id = ${id}`)
@@ -55,7 +58,7 @@ export type Revoked =
   | { readonly kind: 'already-revoked'; readonly token: Token }
   | { readonly kind: 'unknown' }
 
-/** From the commit on it opens nothing. */
+/** From the commit on it opens nothing, nor does a browser that signed in with it. */
 export function* revokeToken(id: string, by: string): Transition<Revoked> {
   const token = yield* first(
     tokenRow,
@@ -71,13 +74,13 @@ export function* revokeToken(id: string, by: string): Transition<Revoked> {
 
 const findToken = single((id: string) => first(tokenRow, sql`select * from tokens where id = ${id}`))
 
+/** Neither it nor the token that it came from has ended. What is said of it alone is what its index knows. */
+const IN_FORCE = sql`t.revoked_at is null and not exists (select 1 from tokens p
+  where p.id in (t.id, t.parent_id) and (p.revoked_at is not null or p.expires_at <= ${now}))`
+
 /** One that is good now. */
 export const tokenOfDigest = single((digest: string) =>
-  first(
-    tokenRow,
-    sql`select * from tokens where digest = ${digest} and revoked_at is null
-      and (expires_at is null or expires_at > ${now})`,
-  ),
+  first(tokenRow, sql`select t.* from tokens t where t.digest = ${digest} and ${IN_FORCE}`),
 )
 
 export const tokensByPrefix = single((prefix: string) =>
@@ -95,9 +98,9 @@ export interface TokenFilter {
 export const listTokens = single((filter: TokenFilter) =>
   all(
     tokenRow,
-    sql`select * from tokens
-      where ${filter.all ? sql`1 = 1` : sql`revoked_at is null and (expires_at is null or expires_at > ${now})`}
-        and ${filter.after === undefined ? sql`1 = 1` : sql`(created_at, id) < (select created_at, id from tokens where id = ${filter.after})`}
-      order by created_at desc, id desc limit ${filter.limit}`,
+    sql`select t.* from tokens t
+      where ${filter.all ? sql`1 = 1` : IN_FORCE}
+        and ${filter.after === undefined ? sql`1 = 1` : sql`(t.created_at, t.id) < (select created_at, id from tokens where id = ${filter.after})`}
+      order by t.created_at desc, t.id desc limit ${filter.limit}`,
   ),
 )

@@ -130,6 +130,45 @@ describe('a browser signs in', () => {
     expect(code(sent.body)).toBe('auth/scope')
     expect((await signIn(url, {})).status).toBe(401)
   })
+
+  describe.each(engines)('with a token, on $name', (engine) => {
+    /** A page, as the browser sees it that shows the cookie. */
+    async function signedIn(wanted: object) {
+      const clock = new FakeClock()
+      const { url, store } = await serve(await (await engine.database()).open({ clock }))
+      const made = await create(url, { scopes: ['approve'], ...wanted })
+      const { headers } = await signIn(url, {}, bearer(made.token))
+      const page = { cookie: cookieOf(headers).split(';')[0]!, 'x-holdfast': '1' }
+      const look = async () => (await ask(`${url}${API}/runs`, { headers: page })).status
+      expect(await look()).toBe(200)
+      return { url, store, clock, made, page, look }
+    }
+    const listed = async (url: string) => ((await get(`${url}${API}/tokens`)).body as { items: object[] }).items
+
+    test('and is signed out when that is revoked', async () => {
+      const { url, store, made, look } = await signedIn({})
+      expect(await listed(url)).toHaveLength(2)
+      await post(`${url}${API}/tokens/${made.id}/revoke`, {})
+      expect(await look()).toBe(401)
+      expect(await listed(url)).toEqual([])
+      const { assertInvariants } = await import('../support/invariants.ts')
+      await assertInvariants(store)
+    })
+
+    test('and is signed out when that runs out', async () => {
+      const { url, clock, look } = await signedIn({ expiresInMs: 600_000 })
+      clock.step(600_000)
+      expect(await look()).toBe(401)
+      expect(await listed(url)).toEqual([])
+    })
+
+    test('and signs in no other, nor itself for longer', async () => {
+      const { url, page, look } = await signedIn({})
+      const { status, headers, body } = await signIn(url, {}, page)
+      expect([status, code(body), headers['set-cookie']]).toEqual([400, 'usage/request', undefined])
+      expect(await look()).toBe(200)
+    })
+  })
 })
 
 test('the files of the tokens are read again: another content counts at once, and the old one ends', async () => {

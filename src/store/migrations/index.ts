@@ -12,6 +12,7 @@ import { agentSessions } from './0011-agent-sessions.ts'
 import { retention } from './0012-retention.ts'
 import { hotTables } from './0013-hot-tables.ts'
 import { workersThatAreGone } from './0014-workers-that-are-gone.ts'
+import { browsersOfTokens } from './0015-browsers-of-tokens.ts'
 import type { Migration } from './migration.ts'
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -29,4 +30,5 @@ export const MIGRATIONS: readonly Migration[] = [
   retention,
   hotTables,
   workersThatAreGone,
+  browsersOfTokens,
 ]
