@@ -30,9 +30,9 @@ export function durableApproval(options: ToolsOptions, theirs: AnyApproval | und
       const { calls } = wantingOf(loop, toolCall.toolCallId)
       const rest = calls.filter(({ toolCallId }) => toolCallId !== toolCall.toolCallId)
       const read = await Promise.all(rest.map((call) => readCall(options.tools, call)))
-      return read.flatMap((call) => (call === undefined ? [] : [ownCall(options, loop, call, question)]))
+      return Promise.all(read.flatMap((call) => (call === undefined ? [] : [ownCall(options, loop, call, question)])))
     }
-    const standing = await loop.standing(ownCall(options, loop, toolCall, question), others)
+    const standing = await loop.standing(await ownCall(options, loop, toolCall, question), others)
     const { kind, by } = standing
     if (kind === 'allowed') return by === 'rule' ? 'not-applicable' : 'approved'
     const reason = by === 'program' ? standing.why.slice(BY_PROGRAM.length) : standing.why

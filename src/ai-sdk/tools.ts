@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { isDeepStrictEqual } from 'node:util'
 
 import { asSchema } from 'ai'
 import type { Tool as SdkTool, ToolExecutionOptions } from 'ai'
@@ -6,6 +7,7 @@ import type { Tool as SdkTool, ToolExecutionOptions } from 'ai'
 import { parseDuration } from '../base/duration.ts'
 import { HoldfastError } from '../base/errors.ts'
 import { LIMITS } from '../base/limits.ts'
+import { isJson } from '../define/input.ts'
 import type { OwnCall, OwnLoop, ProgramSays } from '../define/own-loop.ts'
 import { isUnderWay } from '../define/owner.ts'
 import { askProbe, performWork } from '../define/perform.ts'
@@ -84,7 +86,7 @@ export function durableTools(options: ToolsOptions): AnyTools {
     const work = async (input: unknown, given: Options, tell?: Tell) => {
       const loop = await loopOf(options.run)
       const call = { toolCallId: given.toolCallId, toolName: name, input }
-      return revive(await loop.perform(ownCall(options, loop, call, given, tell)))
+      return revive(await loop.perform(await ownCall(options, loop, call, given, tell)))
     }
     const execute = (input: unknown, given: Options) =>
       tellsProgress(tool) ? withProgress((tell) => work(input, given, tell)) : work(input, given)
@@ -93,21 +95,46 @@ export function durableTools(options: ToolsOptions): AnyTools {
   return Object.fromEntries(wrapped) as AnyTools
 }
 
-export function ownCall(options: ToolsOptions, loop: OwnLoop, call: SdkCall, given: object, tell?: Tell): OwnCall {
+export async function ownCall(
+  options: ToolsOptions,
+  loop: OwnLoop,
+  call: SdkCall,
+  given: object,
+  tell?: Tell,
+): Promise<OwnCall> {
   const { step, specs } = wantingOf(loop, call.toolCallId)
-  const { toolCallId: callId, toolName, input } = call
+  const { toolCallId: callId, toolName } = call
   return {
     callId,
     step,
     tool: asTool(options, loop, call, { spec: specs.get(toolName), options: given as Options, tell }),
-    input: asJson(input),
+    input: await asJson(options, loop, call),
     doubt: options.doubt,
     said: () => options.says(call, given),
   }
 }
 
-/** Only JSON survives a crash; the tool itself gets what its schema made of it. */
-const asJson = (input: unknown): unknown => JSON.parse(JSON.stringify(input ?? null))
+/**
+ * Only JSON survives a crash; the tool itself gets what its schema made of it. Where that is more, as a Set is, what the model
+ * wrote: the JSON form could be the same for two different calls, and a person would not see what is in them.
+ */
+async function asJson(
+  { tools }: ToolsOptions,
+  loop: OwnLoop,
+  { toolCallId, toolName, input }: SdkCall,
+): Promise<unknown> {
+  if (isJson(input, hasJsonForm)) return JSON.parse(JSON.stringify(input ?? null))
+  const written = wantingOf(loop, toolCallId).calls.find((call) => call.toolCallId === toolCallId)
+  const read = written === undefined ? undefined : await readCall(tools, written)
+  // The program may have repaired or refined it.
+  if (read !== undefined && isDeepStrictEqual(read.input, input)) return jsonOf(written!)
+  throw new HoldfastError('usage/ai-sdk', `the input of the tool "${toolName}" is not JSON, nor what the model wrote`, {
+    remedy: 'let inputSchema make JSON of it, and make the rest in execute',
+  })
+}
+
+/** Dates and addresses do. */
+const hasJsonForm = (value: object) => 'toJSON' in value && typeof value.toJSON === 'function'
 
 interface Given {
   readonly spec: ToolSpec | undefined
@@ -180,14 +207,12 @@ const keptAnswer = (answer: ProbeAnswer): ProbeAnswer =>
   answer?.outcome === 'done' && answer.result !== undefined ? { ...answer, result: kept(answer.result) } : answer
 
 /** Another call of the same reply, as the AI SDK will make it; undefined where it will not. */
-export async function readCall(
-  tools: AnyTools,
-  { toolCallId, toolName, input }: WantedCall,
-): Promise<SdkCall | undefined> {
+export async function readCall(tools: AnyTools, call: WantedCall): Promise<SdkCall | undefined> {
+  const { toolCallId, toolName } = call
   const tool = Object.hasOwn(tools, toolName) ? tools[toolName] : undefined
   if (!isOurs(tool)) return undefined
   try {
-    const given: unknown = input.trim() === '' ? {} : JSON.parse(input)
+    const given = jsonOf(call)
     const checked = await asSchema(tool.inputSchema).validate?.(given)
     if (checked === undefined) return { toolCallId, toolName, input: given }
     return checked.success ? { toolCallId, toolName, input: checked.value } : undefined
@@ -196,3 +221,5 @@ export async function readCall(
     return undefined
   }
 }
+
+const jsonOf = ({ input }: WantedCall): unknown => (input.trim() === '' ? {} : JSON.parse(input))

@@ -85,12 +85,14 @@ export function comparableInput(form: InputForm, given: unknown): unknown {
   return 'value' in parsed && isJson(parsed.value) ? parsed.value : given
 }
 
-function isJson(value: unknown): boolean {
+/** `isText`: which objects stand for a text or for other JSON. */
+export function isJson(value: unknown, isText: (value: object) => boolean = () => false): boolean {
   if (value === null || ['string', 'boolean', 'undefined'].includes(typeof value)) return true
   if (typeof value !== 'object') return Number.isFinite(value)
+  if (isText(value)) return true
   const kind: unknown = Object.getPrototypeOf(value)
   if (!Array.isArray(value) && kind !== Object.prototype && kind !== null) return false
-  return Object.values(value).every(isJson)
+  return Object.values(value).every((each) => isJson(each, isText))
 }
 
 function validated(schema: StandardSchemaV1, given: unknown): StandardSchemaV1.Result<unknown> {
