@@ -18,7 +18,7 @@ import { processIdentity, thisPlace } from './identity.ts'
 import { openInputFile } from './input-file.ts'
 import { MARK_VARIABLE, nestMark } from './process-table.ts'
 import { tellToStop, type Outcome, type Supervised } from './supervised.ts'
-import { takeOver } from './take-over.ts'
+import { takeBack } from './take-over.ts'
 
 /** Receives output as it comes. While a returned promise is pending, the command is held back. */
 export type OutputReader = (chunk: Buffer) => void | Promise<void>
@@ -77,7 +77,7 @@ async function withinLimit(reading: Promise<unknown>): Promise<void> {
 
 /** A second start in one folder finds the first one's supervisor and waits for that. */
 async function settle(folder: string, { mark, fence = 0 }: CommandSpec): Promise<Outcome> {
-  const remains = await takeOver(folder, 'its own worker', { mark, fence })
+  const remains = await takeBack(folder, 'its own worker', { mark, fence })
   return remains.kind === 'alive' ? remains.command.ended : remains
 }
 

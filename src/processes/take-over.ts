@@ -1,7 +1,16 @@
 import { sleep, systemClock as clock } from '../base/clock.ts'
 import { ensureFolder } from '../base/files.ts'
 import { removeUnusedCgroups } from './cgroup.ts'
-import { claimOwner, hasStarting, readCommand, readEnd, takeHold, type Owner } from './attempt-folder.ts'
+import {
+  claimOwner,
+  hasStarting,
+  readCommand,
+  readEnd,
+  readOwner,
+  readSpec,
+  takeHold,
+  type Owner,
+} from './attempt-folder.ts'
 import { judgeProcess, signalProcess, thisPlace, type ProcessIdentity } from './identity.ts'
 import { readPartialOutput } from './output.ts'
 import { tellToStop, type Outcome, type Supervised } from './supervised.ts'
@@ -35,6 +44,16 @@ export async function takeOver(folder: string, by: string, { mark, fence }: Taki
   return { kind: 'never-started' }
 }
 
+/**
+ * The same for the worker that started it, and lives. It wrote the spec before: a folder without one was removed meanwhile, by
+ * somebody or by the command itself, and proves nothing.
+ */
+export async function takeBack(folder: string, by: string, taking: Taking): Promise<Remains> {
+  const remains = await takeOver(folder, by, taking)
+  const isRemoved = remains.kind === 'never-started' && readSpec(folder) === undefined
+  return isRemoved ? cutOff(folder, bareTrail(taking.mark)) : remains
+}
+
 type SupervisorOwner = Extract<Owner, { kind: 'supervisor' }>
 
 async function fromSupervisor(folder: string, owner: SupervisorOwner, fence: number | undefined): Promise<Remains> {
@@ -50,7 +69,8 @@ async function afterDeath(folder: string, owner: SupervisorOwner): Promise<Outco
   const end = readEnd(folder)
   if (end !== undefined) return { kind: 'ended', end }
   const trail = trailOf(folder, owner)
-  if (hasStarting(folder)) return cutOff(folder, trail)
+  // Without its owner the folder was removed meanwhile: that there is no intent in it proves nothing.
+  if (hasStarting(folder) || readOwner(folder) === undefined) return cutOff(folder, trail)
   await killAll(trail)
   return { kind: 'never-started' }
 }

@@ -13,7 +13,7 @@ import { writeInputFile } from '../processes/input-file.ts'
 import { startCommand } from '../processes/start-command.ts'
 import type { StartOptions } from '../processes/start-command.ts'
 import type { Outcome as CommandOutcome, Supervised } from '../processes/supervised.ts'
-import { takeOver } from '../processes/take-over.ts'
+import { takeBack, takeOver } from '../processes/take-over.ts'
 import type { Remains } from '../processes/take-over.ts'
 import { sweepByMark } from '../processes/trail.ts'
 import { recordStarting } from '../runs/attempt.ts'
@@ -123,13 +123,13 @@ const NOTHING = { head: '', tail: '', totalBytes: 0, spilledBytes: 0, truncated:
  * What is left of a command. Not to be able to look is no answer: it is asked again until there is one. A folder that is
  * gone although the intent was recorded was removed, so nobody can say whether the command ran.
  */
-async function remainsOf(executor: Executor, claim: Claim, folder: string): Promise<Remains> {
+async function remainsOf(executor: Executor, claim: Claim, folder: string, look = takeOver): Promise<Remains> {
   const { mark, workerId, startingAt, fence } = claim.attempt
   if (startingAt !== null && !existsSync(folder)) {
     await untilStored(executor, () => sweepByMark(mark))
     return { kind: 'cut-off', output: { stdout: NOTHING, stderr: NOTHING } }
   }
-  return untilStored(executor, () => takeOver(folder, workerId, { mark, fence }))
+  return untilStored(executor, () => look(folder, workerId, { mark, fence }))
 }
 
 async function start(executor: Executor, { claim, cwd }: Place, folder: string): Promise<CommandOutcome> {
@@ -161,7 +161,7 @@ async function start(executor: Executor, { claim, cwd }: Place, folder: string):
   const command = await begin().catch((error: unknown) => void (failure = error))
   if (command === undefined) return couldNotStart(executor, claim, folder, failure)
   executor.onCommand(claim.attempt.id, command)
-  return await command.ended.catch(() => settledRemains(executor, claim, folder))
+  return await command.ended.catch(() => settledRemains(executor, claim, folder, takeBack))
 }
 
 /** Names that tell git, or a shell, of another place than the one it is started in. */
@@ -194,8 +194,13 @@ async function couldNotStart(
   return { kind: 'ended', end: failedToStart(describeError(error), executor.clock.now()) }
 }
 
-async function settledRemains(executor: Executor, claim: Claim, folder: string): Promise<CommandOutcome> {
-  const remains = await remainsOf(executor, claim, folder)
+async function settledRemains(
+  executor: Executor,
+  claim: Claim,
+  folder: string,
+  look = takeOver,
+): Promise<CommandOutcome> {
+  const remains = await remainsOf(executor, claim, folder, look)
   if (remains.kind !== 'alive') return remains
   executor.onCommand(claim.attempt.id, remains.command)
   return remains.command.ended

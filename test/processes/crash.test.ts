@@ -1,6 +1,6 @@
 import { fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { findOwnCgroup, planCgroup } from '../../src/processes/cgroup.ts'
@@ -183,6 +183,32 @@ test('several starts in the same folder run nothing twice and do not disturb eac
     expect(readFileSync(proof, 'utf8')).toBe('ran\n')
     expect(cgroupsOf(spec.mark)).toEqual([])
   }
+})
+
+/** Says that it has begun, waits for a gate, and ends. */
+const gated = (gate: string) => specOf(sh('echo started; until [ -e "$1" ]; do sleep 0.02; done', gate))
+
+test('a folder that is removed while its command runs proves nothing to the worker that started it', async () => {
+  const [gate, begun] = [`${freshFolder()}.gate`, seen('started')]
+  const { folder, mark, command } = await begin(gated(gate), { onStdout: begun.reader })
+  await begun.promise
+  rmSync(folder, { recursive: true })
+  writeFileSync(gate, '')
+  expect((await within(10_000, command.ended, 'no end')).kind).toBe('cut-off')
+  expect(processesWith(mark)).toEqual([])
+})
+
+test('a folder that is removed while its command runs proves nothing to the worker that adopted it', async () => {
+  const [folder, gate] = [freshFolder(), `${freshFolder()}.gate`]
+  const spec = gated(gate)
+  await orphanCommand(folder, spec)
+  await until(() => existsSync(join(folder, 'command.json')), 5_000, 'it runs')
+  const remains = await takeOver(folder, 'taker', { mark: spec.mark })
+  if (remains.kind !== 'alive') throw new Error(remains.kind)
+  rmSync(folder, { recursive: true })
+  writeFileSync(gate, '')
+  expect((await within(10_000, remains.command.ended, 'no end')).kind).toBe('cut-off')
+  expect(processesWith(spec.mark)).toEqual([])
 })
 
 test('a sweep by mark ends processes whose files are gone', async () => {

@@ -166,6 +166,20 @@ describe.each(engines)('on $engine somebody is killed with -9 while a command ru
     expect(processesWith(`HOLDFAST_RUN=${id}`)).toEqual([])
   })
 
+  test('nobody, but somebody removes the folder of the command: it is lost, not run again', async () => {
+    const place = new Installation(storeOn(engine))
+    await place.up()
+    const gate = place.gate()
+    const wait = `until [ -e ${gate.path} ]; do sleep 0.02; done`
+    const id = await place.detach('sh', '-c', `${place.append('g').join(' ')} ; ${wait}`)
+    await until('the effect happened', () => Promise.resolve(place.effects().length > 0 || undefined))
+    rmSync(join(place.home, 'work'), { recursive: true })
+    gate.open()
+    expect(await place.reaches(id, 'failed', 'succeeded')).toMatchObject({ state: 'failed', code: 'lost', attempt: 1 })
+    expect(place.effects()).toEqual(['g'])
+    expect(await finishes(place, id)).toBe(1)
+  })
+
   test('the foreground that has a key: the next one with that key recovers it, and listens to Ctrl-C', async () => {
     const place = new Installation(storeOn(engine))
     const first = place.start(['run', '--key', 'k', '--', 'sleep', '300'])
