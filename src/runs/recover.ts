@@ -37,6 +37,7 @@ const heldAttemptRow = row({
   host: nullable(text()),
   /** A call of a function: no process carries its mark. */
   isCall: integer,
+  isCancelled: integer,
   leaseOver: integer,
 })
 export type HeldAttempt = Decoded<typeof heldAttemptRow>
@@ -49,7 +50,8 @@ export const heldAttempts = single(() =>
         (select maker.home from attempts began join workers maker on maker.id = began.worker_id
           where began.run_id = a.run_id and began.mark = a.mark order by began.fence limit 1) as home,
         a.released_at, w.stopped_at as worker_stopped_at, r.kind, r.agent, r.host,
-        case when r.input is null then 0 else 1 end as is_call, case when a.lease_until < ${now} then 1 else 0 end as lease_over
+        case when r.input is null then 0 else 1 end as is_call,
+        case when r.cancel_requested_at is null then 0 else 1 end as is_cancelled, case when a.lease_until < ${now} then 1 else 0 end as lease_over
       from attempts a join workers w on w.id = a.worker_id join runs r on r.id = a.run_id
       where a.ended_at is null order by a.lease_until`,
   ),

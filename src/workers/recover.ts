@@ -12,7 +12,7 @@ export interface Recoverer {
   readonly random: Randomness
   readonly workerId: WorkerId
   readonly leaseMs: number
-  /** The agents that this process can be: it takes over no other's turns. */
+  /** The agents that this process can be: it takes over no other's turns, but to cancel them. */
   readonly agents: ReadonlySet<string>
 }
 
@@ -33,7 +33,8 @@ export async function takeLostRuns(recoverer: Recoverer, onTaken: (taken: Taken)
   const taking = (await store.read(heldAttempts)).flatMap((held) => {
     // What this worker itself let go of, because something went wrong, is as lost as any other's.
     const mine = held.workerId === workerId && held.releasedAt === null
-    const foreign = held.kind === 'agent' && !agents.has(held.agent)
+    // To end what somebody cancelled nobody needs the agent, which may have left the configuration.
+    const foreign = held.kind === 'agent' && !agents.has(held.agent) && held.isCancelled === 0
     if (mine || foreign || (only !== undefined && held.runId !== only)) return []
     const verdict = verdicts.get(held.workerId) ?? judgeProcess(held.identity)
     verdicts.set(held.workerId, verdict)

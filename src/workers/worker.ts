@@ -358,12 +358,17 @@ export class Worker {
 
   /** What carries an agent out is loaded with the first of them. */
   async #agentTurns(executor: Executor, claim: Claim): Promise<void> {
-    const agent = this.#options.agents?.get(claim.run.agent)
+    const agent = this.#options.agents?.get(claim.run.agent) ?? (await this.#standIn(executor, claim))
     if (agent === undefined) throw new Error(`there is no agent ${claim.run.agent} in this process`)
     if ('body' in agent) return refuseMessages(executor, claim)
     if ('command' in agent)
       return (await import('./agents/command-agent.ts')).executeCommandAgent(executor, claim, agent)
     return (await import('./agents/execute-agent.ts')).executeAgent(executor, claim, agent, this.#options.random)
+  }
+
+  async #standIn(executor: Executor, claim: Claim): Promise<AnyAgent | undefined> {
+    if (claim.run.cancelRequestedAt === null) return undefined
+    return (await import('./agents/gone-agent.ts')).goneAgent(executor, claim)
   }
 
   #executor(): Executor {

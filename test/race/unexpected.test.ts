@@ -6,6 +6,7 @@ import { systemClock } from '../../src/base/clock.ts'
 import { newRunId, systemRandomness as random } from '../../src/base/ids.ts'
 import { recordStarting } from '../../src/runs/attempt.ts'
 import { callOne, claimCalls, openCalls } from '../../src/runs/call.ts'
+import { cancelRun } from '../../src/runs/cancel.ts'
 import { heldAttempts } from '../../src/runs/recover.ts'
 import { isTerminal } from '../../src/runs/run.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -68,6 +69,33 @@ describe.each(engines)('a worker that stops while it is claiming calls, on $name
       return held === undefined || held.releasedAt === null ? undefined : held
     })
     expect([given.workerId, carriedOut]).toEqual([worker.id, 0])
+    await assertInvariants(store)
+  })
+})
+
+describe.each(engines)('a call whose function left the program, on $name', (engine) => {
+  test('waits for a program that has it, and ends when it is cancelled', async () => {
+    const store = await (await engine.database()).open()
+    const begun = Promise.withResolvers<void>()
+    const body = () => {
+      begun.resolve()
+      return new Promise<never>(() => {})
+    }
+    const before = await aWorker(store, new Map([['adder', { name: 'adder', body }]]))
+    await store.apply(openCalls, 'adder')
+    const id = newRunId(random)
+    await store.apply(callOne, { id, agent: 'adder', input: '1' })
+    await before.start()
+    await begun.promise
+    expect(await before.drain(0)).toEqual({ handedOver: 1 })
+    const after = await aWorker(store)
+    await after.recover()
+    expect((await reread(store, id)).state).toBe('running')
+    await store.apply(cancelRun, id, { by: 'somebody' })
+    expect((await after.recover()).map(({ run }) => run.id)).toEqual([id])
+    await after.settled()
+    expect((await reread(store, id)).state).toBe('cancelled')
+    await after.drain(0)
     await assertInvariants(store)
   })
 })

@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { judgeProcess } from '../../processes/identity.ts'
 import { heldAttempts } from '../../runs/recover.ts'
 import type { HeldAttempt } from '../../runs/recover.ts'
-import { liveDaemons } from '../../runs/worker.ts'
+import { knownAgents, liveDaemons } from '../../runs/worker.ts'
 import { systemClock } from '../../base/clock.ts'
 import { LIMITS } from '../../base/limits.ts'
 import { noticesGivenUp } from '../../notify/notice.ts'
@@ -42,6 +42,7 @@ export async function examine({ home, store }: Examined): Promise<Finding[]> {
     await examineDaemon(store, home, held),
     ...examineSpool(home),
     ...held.map(examineHeld).filter((finding) => finding !== undefined),
+    ...(await examineAgents(store, held)),
   ]
 }
 
@@ -143,4 +144,17 @@ function examineHeld(held: HeldAttempt): Finding | undefined {
     detail: `${held.runId} is held by a worker on ${held.identity.host}, which has been silent for longer than its lease`,
     remedy: 'start Holdfast there again; if that machine is gone for good, `holdfast runs disown` ends the run as lost',
   }
+}
+
+/** What lost its worker, and can be taken over by nobody. */
+async function examineAgents(store: Store, held: readonly HeldAttempt[]): Promise<Finding[]> {
+  const known = new Set((await store.read(knownAgents)).map(({ agent }) => agent))
+  const isStranded = (each: HeldAttempt) =>
+    each.kind === 'agent' && !known.has(each.agent) && groundFor(each, judgeProcess(each.identity)) !== undefined
+  return held.filter(isStranded).map(({ runId, agent }) => ({
+    check: 'run',
+    status: 'warn',
+    detail: `${runId} waits for its agent "${agent}", which nobody has`,
+    remedy: `give it back its agent in the configuration, or end it: \`holdfast runs cancel ${runId}\``,
+  }))
 }
