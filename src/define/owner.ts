@@ -35,6 +35,9 @@ export function begins(key: string): () => void {
 /** Whether a function of this process has begun with it, and has not ended. */
 export const isUnderWay = (key: string): boolean => underWay.has(key)
 
+/** Whether one of this process has begun with anything, and has not ended. */
+export const isAnyUnderWay = (): boolean => underWay.size > 0
+
 /** Whether nothing of this try can happen any more. */
 export function isOver({ key, folder }: ToolContext): boolean {
   if (underWay.has(key)) return false

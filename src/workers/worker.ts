@@ -6,6 +6,7 @@ import { newAttemptId, newRunId } from '../base/ids.ts'
 import type { AttemptId, Randomness, RunId, ThreadId, WorkerId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { harmlessVariables } from '../base/variables.ts'
+import { isAnyUnderWay } from '../define/owner.ts'
 import { thisPlace } from '../processes/identity.ts'
 import { cancelledAttempts, takeoversOf } from '../runs/attempt.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
@@ -193,8 +194,10 @@ export class Worker {
     this.#unsettled.push(...remaining)
     const trees = this.#workspaces.letGo([...this.#held.values()].map(({ claim }) => claim.run.id))
     await Promise.race([trees, sleep(this.#options.clock, LIMITS.drainMs, hurry, { ref: false })])
+    // Before it is let go of: whoever takes it over on another machine goes by what is said then.
+    const goesOn = this.#goesOn
     await this.#release()
-    await this.stop()
+    await this.stop(!goesOn)
     return { handedOver: remaining.length }
   }
 
@@ -215,13 +218,22 @@ export class Worker {
     }
   }
 
-  async stop(): Promise<void> {
+  /**
+   * A program is there when its runtime is closed, and so is what it has begun. What nobody can end from here could still be done: then
+   * it is not said that this worker has stopped, and the end of the process tells. That of a daemon follows at once.
+   */
+  get #goesOn(): boolean {
+    const isInHere = [...this.#held.values()].some(({ claim }) => claim.run.request.kind === 'agent')
+    return this.#options.kind !== 'daemon' && (isInHere || this.#calls.size > 0 || isAnyUnderWay())
+  }
+
+  async stop(says = true): Promise<void> {
     this.#takes = 'nothing'
     this.#calls.close()
     this.#lease.stop()
     this.#stopListening()
     await this.#watch?.stop()
-    await this.#options.store.apply(stopWorker, this.id)
+    if (says) await this.#options.store.apply(stopWorker, this.id)
   }
 
   /** Once a tick: what is lost elsewhere, what waited too long. Never throws, it is tried again anyway. */
