@@ -28,7 +28,7 @@ import type { Store } from '../store/store.ts'
 import type { WorkspaceRequest } from '../workspace/workspace.ts'
 import { outcomeOfCutOff, outcomeOfEnd } from './command-outcome.ts'
 import type { LiveEvent } from './agents/execute-agent.ts'
-import { commandFolder, homePaths } from './home.ts'
+import { commandFolder, homePaths, isBarred } from './home.ts'
 import { tellIfStopped } from './tell-operator.ts'
 import type { RunWorkspaces } from './workspace/workspaces.ts'
 
@@ -110,13 +110,16 @@ export async function placeFor(
 
 /** Goes on with a run whose worker was lost: by what its command left behind, or is still doing. */
 export async function continueTaken(executor: Executor, claim: Claim, folder: string): Promise<void> {
-  const remains = await remainsOf(executor, claim, folder)
+  // Nothing is started before the intent is recorded, and whoever lost the run cannot do that any more: what is on disk can only confirm it.
+  const isUnstarted = claim.attempt.startingAt === null && (!existsSync(folder) || isBarred(folder))
+  const remains = isUnstarted ? NEVER_STARTED : await remainsOf(executor, claim, folder)
   if (remains.kind !== 'alive') return settle(executor, claim, folder, remains)
   executor.onCommand(claim.attempt.id, remains.command)
   if (claim.run.cancelRequestedAt !== null) remains.command.stop('cancelled')
   await settle(executor, claim, folder, await remains.command.ended)
 }
 
+const NEVER_STARTED: CommandOutcome = { kind: 'never-started' }
 const NOTHING = { head: '', tail: '', totalBytes: 0, spilledBytes: 0, truncated: false }
 
 /**

@@ -1,5 +1,7 @@
-import { readFileSync } from 'node:fs'
+import { accessSync, constants, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+
+import { errorCode } from '../base/files.ts'
 
 /** What lies where in the home folder. */
 export const homePaths = (home: string) => ({
@@ -28,6 +30,16 @@ export const homePaths = (home: string) => ({
 
 /** A command's folder follows its mark, which stays the same when another worker takes the run over. */
 export const commandFolder = (home: string, mark: string) => join(homePaths(home).work, mark)
+
+/** Another user's: what is in it cannot be seen from here. One that is not there is everybody's. */
+export function isBarred(folder: string): boolean {
+  try {
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK)
+    return false
+  } catch (error) {
+    return errorCode(error) !== 'ENOENT'
+  }
+}
 
 /** Where the window of this folder's daemon is, while it has one. */
 export function readWindowUrl(home: string): string | undefined {

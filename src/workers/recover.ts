@@ -6,6 +6,7 @@ import { abandonReserved, heldAttempts, reservedRuns, takeOverRun } from '../run
 import type { HeldAttempt, TakeoverGround } from '../runs/recover.ts'
 import type { Claim } from '../runs/claim.ts'
 import type { Store } from '../store/store.ts'
+import { homePaths, isBarred } from './home.ts'
 
 export interface Recoverer {
   readonly store: Store
@@ -14,6 +15,8 @@ export interface Recoverer {
   readonly leaseMs: number
   /** The agents that this process can be: it takes over no other's turns, but to cancel them. */
   readonly agents: ReadonlySet<string>
+  /** Whether a folder is another user's. */
+  readonly isBarred?: (folder: string) => boolean
 }
 
 /** A run that this worker took over, and the home folder under which its command's folder is. */
@@ -28,6 +31,7 @@ export interface Taken {
  */
 export async function takeLostRuns(recoverer: Recoverer, onTaken: (taken: Taken) => void, only?: RunId): Promise<void> {
   const { store, random, workerId, leaseMs, agents } = recoverer
+  const isOutOfReach = (held: HeldAttempt) => isLeftToItsUser(held, recoverer.isBarred)
   // A worker may have held a thousand runs: it is judged once, and they are taken over in few commits.
   const verdicts = new Map<WorkerId, Verdict>()
   const taking = (await store.read(heldAttempts)).flatMap((held) => {
@@ -39,7 +43,7 @@ export async function takeLostRuns(recoverer: Recoverer, onTaken: (taken: Taken)
     const verdict = verdicts.get(held.workerId) ?? judgeProcess(held.identity)
     verdicts.set(held.workerId, verdict)
     const ground = groundFor(held, verdict)
-    return ground === undefined ? [] : [take(held, ground)]
+    return ground === undefined || isOutOfReach(held) ? [] : [take(held, ground)]
   })
   async function take(held: HeldAttempt, ground: TakeoverGround): Promise<void> {
     const attemptId = newAttemptId(random)
@@ -53,6 +57,10 @@ export async function takeLostRuns(recoverer: Recoverer, onTaken: (taken: Taken)
   if (trouble !== undefined) throw trouble.reason
   await endAbandoned(store)
 }
+
+/** Its command may be running, and only a worker of the user whose folder that is can see it, and stop it. */
+export const isLeftToItsUser = ({ kind, startingAt, home }: HeldAttempt, isShut = isBarred): boolean =>
+  kind === 'command' && startingAt !== null && isShut(homePaths(home).work)
 
 /**
  * On this host the owner's process itself is the evidence. On a host that cannot be reached only a claim that never

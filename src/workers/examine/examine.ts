@@ -13,7 +13,7 @@ import { examineClock } from './clock.ts'
 import { examineSecrets } from './secrets.ts'
 import { examineWorkspaces } from './workspaces.ts'
 import { homePaths } from '../home.ts'
-import { groundFor } from '../recover.ts'
+import { groundFor, isLeftToItsUser } from '../recover.ts'
 
 /** One thing that was looked at. */
 export interface Finding {
@@ -136,6 +136,13 @@ function examineSpool(home: string): Finding[] {
 
 /** Only what needs a person: a worker that cannot be seen from here, with a command that may be running. */
 function examineHeld(held: HeldAttempt): Finding | undefined {
+  if (groundFor(held, judgeProcess(held.identity)) !== undefined && isLeftToItsUser(held))
+    return {
+      check: 'run',
+      status: 'warn',
+      detail: `${held.runId} lost its worker, and its command is below ${held.home}, which this user may not enter`,
+      remedy: 'start `holdfast up` there as the user whose folder that is',
+    }
   if (judgeProcess(held.identity) !== 'unreachable' || held.leaseOver === 0 || held.startingAt === null)
     return undefined
   return {
