@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
-import { carriesMark, nestMark, parsePs, parseStat, readProcess, readProcessTable } from './process-table.ts'
+import { answerOf, carriesMark, nestMark, parsePs, parseStat, readProcess, readProcessTable } from './process-table.ts'
 
 const stat = (name: string, state: string, threads: number) =>
   `4242 (${name}) ${state} 17 4240 4200 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 ${threads} 0 987654 1000 10 18446744073709551615 1 1`
@@ -46,4 +46,11 @@ test('a mark is found alone and nested, and nothing else is', async () => {
   child.stdin.end()
   await once(child, 'exit')
   expect(carriesMark(pid, 'aaa1')).toBe(false)
+})
+
+test('a program that could not be started, or was killed, has given no answer; one that says no has', () => {
+  const ask = (script: string) => answerOf(() => execFileSync('/bin/sh', ['-c', script], { encoding: 'utf8' }))
+  expect([ask('echo it'), ask('echo some; exit 1')]).toEqual(['it\n', 'some\n'])
+  expect(() => ask('kill -9 $$')).toThrow('Command failed')
+  expect(() => answerOf(() => execFileSync('/no/such/ps', { encoding: 'utf8' }))).toThrow('ENOENT')
 })

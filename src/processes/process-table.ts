@@ -126,7 +126,7 @@ function readEnvironment(pid: number): string {
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code
     // Another user's process cannot be one of ours; but one that could not be looked at for want of handles can.
-    if (code === 'EMFILE' || code === 'ENFILE') throw error
+    if (darwin || code === 'EMFILE' || code === 'ENFILE') throw error
     return ''
   }
 }
@@ -137,9 +137,18 @@ function darwinTable(pid?: number): ProcessRow[] {
 }
 
 function ps(args: readonly string[]): string {
+  return answerOf(() =>
+    execFileSync('/bin/ps', args, { encoding: 'utf8', env: { LC_ALL: 'C' }, maxBuffer: 64 * 1024 * 1024 }),
+  )
+}
+
+/** A program that ended has answered, also with "there is none". One that could not be started, or was killed, has not. */
+export function answerOf(ask: () => string): string {
   try {
-    return execFileSync('/bin/ps', args, { encoding: 'utf8', env: { LC_ALL: 'C' }, maxBuffer: 64 * 1024 * 1024 })
-  } catch {
-    return ''
+    return ask()
+  } catch (error) {
+    const { status, stdout } = error as { readonly status?: number | null; readonly stdout?: string }
+    if (typeof status !== 'number') throw error
+    return stdout ?? ''
   }
 }
