@@ -96,6 +96,17 @@ function adopt(folder: string, owner: SupervisorOwner, fence: number | undefined
   }
 }
 
+/** Not to be able to look, for want of file handles for instance, is no answer: it is looked again. */
 async function untilGone(folder: string, identity: ProcessIdentity): Promise<void> {
-  while (readEnd(folder) === undefined && judgeProcess(identity) === 'alive') await sleep(clock, POLL_MS)
+  const hasEnded = () => readEnd(folder) !== undefined
+  const isAlive = () => judgeProcess(identity) === 'alive'
+  while (!seenOr(false, hasEnded) && seenOr(true, isAlive)) await sleep(clock, POLL_MS)
+}
+
+function seenOr(otherwise: boolean, look: () => boolean): boolean {
+  try {
+    return look()
+  } catch {
+    return otherwise
+  }
 }

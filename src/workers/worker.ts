@@ -8,6 +8,7 @@ import { LIMITS } from '../base/limits.ts'
 import { harmlessVariables } from '../base/variables.ts'
 import { isAnyUnderWay } from '../define/owner.ts'
 import { thisPlace } from '../processes/identity.ts'
+import { sweepByMark } from '../processes/trail.ts'
 import { cancelledAttempts, takeoversOf } from '../runs/attempt.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
 import { CALL_QUEUED, refOfCall } from '../runs/call.ts'
@@ -18,6 +19,7 @@ import { finishRun } from '../runs/finish.ts'
 import type { Claim } from '../runs/claim.ts'
 import { resumeDue } from '../runs/park.ts'
 import { expireQueued, handOverRun } from '../runs/recover.ts'
+import { findRun } from '../runs/run.ts'
 import { wakeThread } from '../runs/send.ts'
 import { stopWorker } from '../runs/worker.ts'
 import type { WorkerKind } from '../runs/worker.ts'
@@ -418,19 +420,25 @@ export class Worker {
       .then(() => this.#wakeAfter(claim).catch((error: unknown) => warn(describeError(error))))
       .catch((error: unknown) => {
         warn(`run ${claim.run.id} will be recovered: ${describeError(error)}`)
-        return this.#notCarriedOut(refOf(claim), describeError(error))
+        return this.#notCarriedOut(refOf(claim), describeError(error), claim.attempt.mark)
       })
       .finally(() => this.#letGo(claim.attempt.id))
     this.#held.set(claim.attempt.id, { claim, settled })
     return settled
   }
 
-  /** Given to the next who looks, this worker included; but not for ever. */
-  async #notCarriedOut(ref: AttemptRef, error: string): Promise<void> {
+  /** Given to the next who looks, this worker included; but not for ever. It ends when nothing that bears its mark runs any more. */
+  async #notCarriedOut(ref: AttemptRef, error: string, mark?: string): Promise<void> {
     const recoveries = await this.#options.store.read(takeoversOf, ref.runId).catch(() => 0)
     if (recoveries < LIMITS.recoveries) return void this.#unsettled.push(ref)
     const outcome = { state: 'failed', code: 'internal', error: `it could not be carried out: ${error}` } as const
-    await this.#options.store.apply(finishRun, ref, outcome).catch(() => this.#unsettled.push(ref))
+    try {
+      if (mark !== undefined && (await this.#options.store.read(findRun, ref.runId))?.fence === ref.fence)
+        await sweepByMark(mark)
+      await this.#options.store.apply(finishRun, ref, outcome)
+    } catch {
+      this.#unsettled.push(ref)
+    }
   }
 
   #letGo(attempt: AttemptId): void {

@@ -1,6 +1,6 @@
 import { fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { findOwnCgroup, planCgroup } from '../../src/processes/cgroup.ts'
@@ -209,6 +209,21 @@ test('a folder that is removed while its command runs proves nothing to the work
   writeFileSync(gate, '')
   expect((await within(10_000, remains.command.ended, 'no end')).kind).toBe('cut-off')
   expect(processesWith(spec.mark)).toEqual([])
+})
+
+test('whoever adopted a command and cannot look for its end just now looks again', async () => {
+  const [folder, gate] = [freshFolder(), `${freshFolder()}.gate`]
+  const spec = gated(gate)
+  await orphanCommand(folder, spec)
+  const remains = await takeOver(folder, 'taker', { mark: spec.mark })
+  if (remains.kind !== 'alive') throw new Error(remains.kind)
+  // It cannot be read; of the many reasons the one that is quickly made.
+  mkdirSync(join(folder, 'end.json'))
+  const looks = new Promise((resolve) => setTimeout(resolve, 300))
+  await Promise.race([remains.command.ended, looks])
+  rmdirSync(join(folder, 'end.json'))
+  writeFileSync(gate, '')
+  expect(endOf(await within(10_000, remains.command.ended, 'no end')).exitCode).toBe(0)
 })
 
 test('a sweep by mark ends processes whose files are gone', async () => {

@@ -1,21 +1,27 @@
+import { spawn } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 
 import { systemClock } from '../../src/base/clock.ts'
-import { newRunId, systemRandomness as random } from '../../src/base/ids.ts'
-import { recordStarting } from '../../src/runs/attempt.ts'
+import { newAttemptId, newRunId, newWorkerId, systemRandomness as random } from '../../src/base/ids.ts'
+import { LIMITS } from '../../src/base/limits.ts'
+import { thisPlace } from '../../src/processes/identity.ts'
+import { recordStarting, takeoversOf } from '../../src/runs/attempt.ts'
 import { callOne, claimCalls, openCalls } from '../../src/runs/call.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
-import { heldAttempts } from '../../src/runs/recover.ts'
+import { heldAttempts, takeOverRun } from '../../src/runs/recover.ts'
 import { isTerminal } from '../../src/runs/run.ts'
+import { registerWorker } from '../../src/runs/worker.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { AnyAgent } from '../../src/workers/agents/execute-agent.ts'
+import { commandFolder } from '../../src/workers/home.ts'
 import { registerThisProcess } from '../../src/workers/register.ts'
 import { engines, temporaryFolder } from '../support/engines.ts'
-import { Installation, until } from '../support/holdfast.ts'
+import { Installation, processesWith, until } from '../support/holdfast.ts'
 import { assertInvariants } from '../support/invariants.ts'
-import { LEASE_MS, reread, submitted } from '../support/world.ts'
+import { LEASE_MS, claim, reread, someIdentity, submitted } from '../support/world.ts'
 
 describe.each(engines)('a defect while a run is carried out, on $name', (engine) => {
   test('does not wedge the run: its worker lets go of it and it is recovered', async () => {
@@ -40,6 +46,62 @@ describe.each(engines)('a defect while a run is carried out, on $name', (engine)
     expect(place.effects()).toEqual(['once'])
     await worker.drain(0)
     await assertInvariants(store)
+  })
+})
+
+/** A command that was taken over as often as it may be, is at work, and with which no worker can go on. */
+async function stuck(store: Store) {
+  const { id } = await submitted(store)
+  const [home, workerId] = [join(temporaryFolder(), 'home'), newWorkerId(random)]
+  const identity = { ...thisPlace(), pid: 1, startTime: 1 }
+  await store.apply(registerWorker, { id: workerId, kind: 'command', home, identity })
+  const { run, attempt } = (await claim(store, workerId, {}, id))!
+  await store.apply(recordStarting, { id: attempt.id, runId: id, fence: run.fence })
+  const takenOver = async () => {
+    const [held] = await store.read(heldAttempts)
+    const taker = { workerId, leaseMs: LEASE_MS, attemptId: newAttemptId(random) }
+    await store.apply(takeOverRun, held!, 'owner-dead', taker)
+  }
+  for (let takeover = 0; takeover < LIMITS.recoveries; takeover += 1) await takenOver()
+  // Whatever it is that keeps them from it: here its supervisor is said to be where nobody can look.
+  const folder = commandFolder(home, attempt.mark)
+  mkdirSync(folder, { recursive: true })
+  const elsewhere = { kind: 'supervisor', identity: someIdentity(), mark: attempt.mark, cgroup: null }
+  writeFileSync(join(folder, 'owner.json'), JSON.stringify(elsewhere))
+  const command = spawn('sleep', ['300'], { stdio: 'ignore', env: { ...process.env, HOLDFAST_MARK: attempt.mark } })
+  onTestFinished(() => void command.kill('SIGKILL'))
+  return { id, takenOver, isAtWork: () => processesWith(attempt.mark).length > 0 }
+}
+
+describe.each(engines)('a run that could not be carried out again and again, on $name', (engine) => {
+  test('is given up when nothing of its command runs any more [control/stop-means-stopped]', async () => {
+    const store = await (await engine.database()).open()
+    const { id, isAtWork } = await stuck(store)
+    const worker = await aWorker(store)
+    await worker.recover()
+    await worker.settled()
+    expect(await reread(store, id)).toMatchObject({ state: 'failed', code: 'internal' })
+    expect(isAtWork()).toBe(false)
+    await worker.drain(0)
+    await assertInvariants(store)
+  })
+
+  test('is not given up, nor its command ended, by a worker that has lost it [runs/fenced]', async () => {
+    const store = await (await engine.database()).open()
+    const { id, isAtWork, takenOver } = await stuck(store)
+    const read: Store['read'] = async (look, ...args) => {
+      if ((look as unknown) === takeoversOf) await takenOver()
+      return store.read(look, ...args)
+    }
+    const worker = await aWorker({
+      ...storeMethods(store),
+      apply: (change, ...args) => store.apply(change, ...args),
+      read,
+    })
+    await worker.recover()
+    await worker.settled()
+    expect([(await reread(store, id)).state, isAtWork()]).toEqual(['running', true])
+    await worker.drain(0)
   })
 })
 
