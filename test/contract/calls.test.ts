@@ -321,6 +321,27 @@ describe.each(engines)('calls of functions on $name', (engine) => {
     await assertInvariants(store)
   })
 
+  test('a run that is out of time while the probe of a step is asked does not begin that again [control/stop-means-stopped]', async () => {
+    const store = await open()
+    const [call] = (await called(store, 1)) as [ClaimedCall]
+    await store.apply(advanceRun, refOfCall(call), [], 'pay')
+    const stop = new AbortController()
+    const executor = { store, clock: systemClock, warn: () => {} } as unknown as Executor
+    const known = await store.read(stepsOf, call.id)
+    const run = new RecordedRun(executor, call, stop.signal, { known }, { agent: {} as never, random })
+    const probe = () => {
+      stop.abort('timeout')
+      return { outcome: 'not_done' } as const
+    }
+    let performed = 0
+    const paid = run.step('pay', () => (performed += 1), { probe })
+    expect(await Promise.race([run.halted, paid])).toEqual({ kind: 'stopped', why: 'timeout' })
+    expect({ performed, left: run.takeAll() }).toMatchObject({
+      performed: 0,
+      left: [{ name: 'pay', state: 'in_doubt' }],
+    })
+  })
+
   test('a run that ends while a write of it is under way leaves a doubt, whoever ends it [actions/no-blind-retry]', async () => {
     const store = await open()
     const [call] = (await called(store, 1)) as [ClaimedCall]

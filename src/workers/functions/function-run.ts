@@ -391,10 +391,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
       throw result === null || options.errors === undefined
         ? new StepFailed(name, error)
         : options.errors.revive(result)
-    if (this.#mayNotGoOn()) {
-      this.#ahead.add(name)
-      return this.#never()
-    }
+    if (this.#mayNotGoOn()) return this.#notReached(name)
     const { store, clock, warn } = this.#executor
     const ports = {
       store,
@@ -437,7 +434,14 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     return begun
   }
 
+  /** What had begun there is judged by whoever comes to it, or is in doubt when the run ends. */
+  #notReached(name: string): Promise<never> {
+    this.#ahead.add(name)
+    return this.#never()
+  }
+
   async #restart<T>(known: Step, work: Work<T>, options: Options): Promise<T> {
+    if (this.#mayNotGoOn()) return this.#notReached(known.name)
     const { store } = this.#executor
     const begun = this.#tryOf(known, known.tries + 1)
     const restarted = await this.#kept(() => store.apply(restartStep, this.#ref, known))
