@@ -1,12 +1,14 @@
-import type { RunId } from '../base/ids.ts'
+import type { RunId, ScheduleId } from '../base/ids.ts'
+import { findRun } from '../runs/run.ts'
 import type { FailureCode, Run } from '../runs/run.ts'
-import { integer, row } from '../store/row.ts'
+import { integer, row, text } from '../store/row.ts'
 import { sql } from '../store/sql.ts'
-import { one } from '../store/transition.ts'
+import { all, one } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
+import { occurrenceRow } from './occurrence.ts'
 import type { Occurrence } from './occurrence.ts'
 import { findSchedule } from './schedule.ts'
-import { OVERLAP, occurrencesOfRun, settleOccurrence } from './settle.ts'
+import { OVERLAP, holdSchedule, occurrencesOfRun, settleOccurrence } from './settle.ts'
 import type { Settlement } from './settle.ts'
 
 /**
@@ -39,6 +41,33 @@ export function* settleRun(ended: Run): Transition<void> {
 export function* settleCall(runId: RunId): Transition<void> {
   for (const occurrence of yield* occurrencesOfRun(runId))
     yield* settleOccurrence(occurrence, { kind: 'succeeded', costMicrousd: 'run' })
+}
+
+const leftRow = row({ scheduleId: text<ScheduleId>(), runId: text<RunId>() })
+
+/** Settles what still waits for the end of a run that has ended, or is gone. How many. */
+export function* settleLeft(limit: number): Transition<number> {
+  const left = yield* all(
+    leftRow,
+    sql`select o.schedule_id, o.run_id from occurrences o left join runs r on r.id = o.run_id
+      where o.state = 'dispatched' and o.run_id is not null and (r.id is null or r.ended_at is not null) limit ${limit}`,
+  )
+  for (const { scheduleId, runId } of left) {
+    // Of several that settle it the first does: the others see that after this.
+    yield* holdSchedule(scheduleId)
+    const ended = yield* findRun.single(runId)
+    yield* ended === undefined ? settleForgotten(runId) : settleRun(ended)
+  }
+  return left.length
+}
+
+/** How it ended nobody knows any more, and no event is of a run that is gone. */
+function* settleForgotten(runId: RunId): Transition<void> {
+  const taken = yield* all(
+    occurrenceRow,
+    sql`update occurrences set run_id = null where run_id = ${runId} and state = 'dispatched' returning *`,
+  )
+  for (const occurrence of taken) yield* settleOccurrence(occurrence, { kind: 'succeeded' })
 }
 
 function* settlementOf(ended: Run, { scheduleId }: Occurrence): Transition<Settlement> {

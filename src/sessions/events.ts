@@ -7,6 +7,7 @@ import { LIMITS } from '../base/limits.ts'
 import { finishObserved } from '../runs/finish.ts'
 import type { Outcome } from '../runs/finish.ts'
 import { beginObserved, goOnObserved, parkObserved } from '../runs/observed.ts'
+import { holdRun } from '../runs/park.ts'
 import type { FailureCode, Usage } from '../runs/run.ts'
 import { followGeneration } from '../schedule/settle.ts'
 import { integer, nullable, row, text } from '../store/row.ts'
@@ -248,6 +249,7 @@ export function* beginTurn(session: Session, turn: string | undefined): Transiti
 
 function* endTurn(session: Session, outcome: Outcome): Transition<void> {
   if (session.runId === null) return
+  yield* holdRun(session.runId)
   yield* settleObserved(session.runId, outcome.state === 'failed' && CUT_OFF.includes(outcome.code))
   yield* finishObserved(session.runId, outcome)
   yield* run(sql`update sessions set run_id = null where id = ${session.id} and run_id = ${session.runId}`)

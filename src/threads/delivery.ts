@@ -1,6 +1,10 @@
 import type { RunId, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
+import { holdRun } from '../runs/park.ts'
+import { findRun } from '../runs/run.ts'
+import type { Run } from '../runs/run.ts'
+import { settleRun } from '../schedule/run-ended.ts'
 import { leadsTo } from '../schedule/settle.ts'
 import { integer, json, row, text } from '../store/row.ts'
 import type { Row } from '../store/row.ts'
@@ -88,11 +92,15 @@ const arrivalRow: Row<{ readonly seq: number; readonly message: Message }> = {
   decode: (cells) => ({ seq: integer(cells['seq'], 'seq'), message: messageRow.decode(cells) }),
 }
 
-/** They were seen: each takes effect in this one turn, `runId` if it is a run that we know. */
+/**
+ * They were seen: each takes effect in this one turn, `runId` if it is a run that we know. That may have ended before anybody
+ * knew that it had them; its end is then the outcome of what was fired, as it would have been.
+ */
 export function* acknowledgeDelivery(deliveryId: string, runId: RunId | null = null): Transition<readonly Message[]> {
+  const taker = runId === null ? undefined : yield* takerOf(runId)
   const arrived = yield* all(
     arrivalRow,
-    sql`update messages set state = 'consumed', settled_at = ${now}, consumed_by_run = ${runId}
+    sql`update messages set state = 'consumed', settled_at = ${now}, consumed_by_run = ${taker?.id ?? null}
       where delivery_id = ${deliveryId} and state = 'leased' returning *`,
   )
   // A database tells of what it changed in any order.
@@ -101,12 +109,19 @@ export function* acknowledgeDelivery(deliveryId: string, runId: RunId | null = n
     yield* record({
       type: 'message.consumed',
       threadId,
-      ...(runId === null ? {} : { runId }),
+      ...(taker === undefined ? {} : { runId: taker.id }),
       data: { messageId: id, deliveryId },
     })
-    if (kind === 'followup') yield* leadsTo(id, runId)
+    if (kind === 'followup') yield* leadsTo(id, taker?.id ?? null)
   }
+  if (taker !== undefined && taker.endedAt !== null) yield* settleRun(taker)
   return consumed
+}
+
+/** Held: of its end and of what it took, the later one sees the other. */
+function* takerOf(runId: RunId): Transition<Run | undefined> {
+  yield* holdRun(runId)
+  return yield* findRun.single(runId)
 }
 
 /** Nobody saw them: they wait again, under the same ids. */

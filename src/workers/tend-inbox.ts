@@ -7,6 +7,7 @@ import type { ProcessIdentity } from '../processes/identity.ts'
 import { sessionLost } from '../sessions/lost.ts'
 import { liveSessions } from '../sessions/session.ts'
 import { forgetOccurrences } from '../schedule/retention.ts'
+import { settleLeft } from '../schedule/run-ended.ts'
 import type { Store } from '../store/store.ts'
 import { buryUntaken, tryHeld } from '../threads/dead-letter.ts'
 import { giveBackDelivery, openDeliveries } from '../threads/delivery.ts'
@@ -45,6 +46,7 @@ export const inboxJobs = ({ store, warn }: Tended): Job[] => [
   { what: 'deliveries whose taker is gone', work: () => giveBackLost(store) },
   { what: 'sessions whose process is gone', work: () => endLostSessions(store) },
   { what: 'messages to threads that are not known yet', work: () => tryHeldMessages(store, warn) },
+  { what: 'firings whose run has ended', work: () => store.apply(settleLeft, LIMITS.page) },
   { what: 'messages that nobody will take', work: () => store.apply(buryUntaken, LIMITS.page) },
 ]
 

@@ -1,16 +1,18 @@
 import { describe, expect, test } from 'vitest'
 
 import { newThreadId, systemRandomness as random } from '../../src/base/ids.ts'
-import type { ThreadId } from '../../src/base/ids.ts'
+import type { RunId, ThreadId } from '../../src/base/ids.ts'
 import { LIMITS } from '../../src/base/limits.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { listRuns } from '../../src/runs/run.ts'
 import { editSchedule, pauseSchedule, removeSchedule } from '../../src/schedule/edit.ts'
 import { runNow } from '../../src/schedule/fire.ts'
 import { forgetOccurrences } from '../../src/schedule/retention.ts'
+import { settleLeft } from '../../src/schedule/run-ended.ts'
 import type { Target } from '../../src/schedule/schedule.ts'
 import { sessionActive, sessionStarted, turnBegun, turnStopped } from '../../src/sessions/events.ts'
 import { now, sql } from '../../src/store/sql.ts'
+import type { Sql } from '../../src/store/sql.ts'
 import { run } from '../../src/store/transition.ts'
 import { buryUntaken, retryDead } from '../../src/threads/dead-letter.ts'
 import { acknowledgeDelivery, leaseMessages } from '../../src/threads/delivery.ts'
@@ -19,7 +21,7 @@ import { wordsOf } from '../../src/threads/message-text.ts'
 import { removeThread, reopenThread, stopThread } from '../../src/threads/remove.ts'
 import { openThread } from '../../src/threads/thread.ts'
 import { engines } from '../support/engines.ts'
-import { assertInvariants } from '../support/invariants.ts'
+import { assertInvariants, violations } from '../support/invariants.ts'
 import { AGENT, START, ScheduleWorld, newIds } from './support.ts'
 
 const MINUTE = 60_000
@@ -31,6 +33,12 @@ const notices = async (world: ScheduleWorld, threadId: ThreadId) =>
   (await world.store.read(messagesOf, threadId))
     .filter(({ kind }) => kind === 'notice')
     .map(({ body }) => wordsOf(body))
+
+const HEARD = { client: 'claude', sessionId: 's', process: { pid: 7 } } as const
+
+function* write(statement: Sql) {
+  yield* run(statement)
+}
 
 /** A write of this run that had begun. */
 function* aWrite(runId: string, threadId: string) {
@@ -239,6 +247,66 @@ describe.each(engines)('schedules and what they meet, on $name', (engine) => {
     await world.store.apply(turnStopped, heard, { ...stop, ordinal: 2, isActive: true, deliveryId: 'd2' })
     expect(await world.states(id)).toEqual(['succeeded'])
     await assertInvariants(world.store)
+  })
+
+  /** A session whose model has read what was fired for it, in a turn that has not ended. */
+  const readInTurn = async (options: Parameters<ScheduleWorld['add']>[0] = {}) => {
+    const world = await ScheduleWorld.open(engine)
+    const session = await world.store.apply(sessionStarted, HEARD, 'startup')
+    const { runId } = await world.store.apply(turnBegun, HEARD, 'p1')
+    const target: Target = { kind: 'message', threadId: session.threadId, generation: 1, text: 'look' }
+    const { id } = await world.add({ target, ...options })
+    await world.pass(MINUTE)
+    const by = { kind: 'process', identity: {} } as const
+    await world.store.apply(leaseMessages, { id: 'd', threadId: session.threadId, by, limit: 9, bytes: 9_999 })
+    return { world, id, runId: runId! }
+  }
+  const endsTurn = { turn: 'p1', ordinal: 1, isActive: false, isPaused: false, deliveryId: 'none' }
+
+  test('what a turn read that ended before anybody knew that it had it: the end of that turn is its outcome', async () => {
+    const { world, id, runId } = await readInTurn()
+    const usage = { inputTokens: 1, outputTokens: 1, costMicrousd: 7 }
+    await world.store.apply(turnStopped, HEARD, { ...endsTurn, usage })
+    await world.store.apply(turnBegun, HEARD, 'p2')
+    await world.store.apply(acknowledgeDelivery, 'd', runId)
+    await assertInvariants(world.store)
+    expect(await world.lines(id)).toMatchObject([{ state: 'succeeded', runId, costMicrousd: 7 }])
+    await world.pass(MINUTE)
+    expect(await world.states(id)).toEqual(['succeeded', 'dispatched'])
+  })
+
+  test('the same where that turn was broken off: it failed', async () => {
+    const { world, id, runId } = await readInTurn({ rule: once })
+    await world.store.apply(turnBegun, HEARD, 'p2')
+    await world.store.apply(acknowledgeDelivery, 'd', runId)
+    expect(await world.lines(id)).toMatchObject([{ state: 'failed', reason: 'killed: the turn was broken off' }])
+    expect(await world.reread(id)).toMatchObject({ state: 'ended' })
+    await assertInvariants(world.store)
+  })
+
+  test('the same where that turn was forgotten meanwhile: it was taken, and that is all there is', async () => {
+    const { world, id } = await readInTurn({ rule: once })
+    await world.store.apply(acknowledgeDelivery, 'd', 'run_gone' as RunId)
+    expect(await world.states(id)).toEqual(['succeeded'])
+    await assertInvariants(world.store)
+  })
+
+  test('one that was left to a run that has ended is settled by the next look', async () => {
+    for (const isGone of [false, true]) {
+      const { world, id, runId } = await readInTurn()
+      const gone = 'run_gone' as RunId
+      await world.store.apply(acknowledgeDelivery, 'd', runId)
+      const hang = (to: RunId) => sql`update occurrences set run_id = ${to} where schedule_id = ${id}`
+      await world.store.apply(write, hang(gone))
+      await world.store.apply(turnStopped, HEARD, endsTurn)
+      if (!isGone) await world.store.apply(write, hang(runId))
+      expect(await world.states(id)).toEqual(['dispatched'])
+      expect(await violations(world.store)).toHaveLength(1)
+      expect(await world.store.apply(settleLeft, 10)).toBe(1)
+      expect(await world.states(id)).toEqual(['succeeded'])
+      expect(await world.store.apply(settleLeft, 10)).toBe(0)
+      await assertInvariants(world.store)
+    }
   })
 
   test('its thread is stopped before the retry: it waits, and is tried when that goes on', async () => {
