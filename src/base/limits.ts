@@ -207,8 +207,9 @@ export const LIMITS = {
   /** So long an open dialog of a client can be answered from elsewhere. Its hook has to be allowed a little more. */
   permissionHeldMs: 10 * 60_000,
   permissionLookMs: 5_000,
-  /** A session that was woken and did not stir is woken again after this. */
+  /** A session that was woken in vain is woken again after this; after twice, three times as much the next times, and never less often than once a day. */
   wakeAgainMs: 60_000,
+  wakeAgainMostMs: 86_400_000,
   /** What a completion tells the parent of a run's output; the rest stays with the run. 32 KiB bounds a message. */
   summaryCharacters: 8_000,
   /** Replies of one turn of a command-line agent that are recorded as steps, the last ones: they are written with its end, in one transaction. */

@@ -316,9 +316,12 @@ export function* turnStopped(heard: Heard, stop: Stop): Transition<StopAnswer> {
   const blocked = delivery !== undefined && delivery.messages.length > 0
   const runId = yield* runOfTurn(before, stop.turn)
   const used = blocked ? blocks + 1 : delivery === undefined ? blocks : 0
-  // A wake that led to this turn brought nothing if there is nothing to deliver; what was taken meanwhile says so itself.
-  yield* run(sql`update sessions set blocks = ${used}, delivery_id = ${blocked ? stop.deliveryId : null},
-      vain_wakes = vain_wakes + case when woken_at is null then 0 else 1 end, woken_at = null
+  // A wake that led to this turn brought nothing if there is nothing to deliver; what was taken meanwhile says so itself. Where
+  // nothing could be given, the wake is not over: else the session would be woken anew at once, by each end.
+  const wake = mayDrain
+    ? sql`, vain_wakes = vain_wakes + case when woken_at is null then 0 else 1 end, woken_at = null`
+    : sql``
+  yield* run(sql`update sessions set blocks = ${used}, delivery_id = ${blocked ? stop.deliveryId : null} ${wake}
     where id = ${before.id}`)
   const numbered = { ...heard, ordinal: stop.ordinal }
   if (blocked) {

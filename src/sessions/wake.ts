@@ -4,6 +4,10 @@ import { now, sql } from '../store/sql.ts'
 import { all, first, one, single } from '../store/transition.ts'
 import { sessionRow } from './session.ts'
 
+/** Not woken since it last took something, or so long ago. Each wake is a turn that somebody pays for: the more were in vain, the longer. */
+const isRested = sql`(woken_at is null or woken_at <= ${now} - case when vain_wakes < ${LIMITS.wakeAgainMostMs / LIMITS.wakeAgainMs}
+  then ${LIMITS.wakeAgainMs} * (1 + vain_wakes) else ${LIMITS.wakeAgainMostMs} end)`
+
 /**
  * Idle sessions with something in their inbox that were not woken just now. One that was started inside another one's
  * terminal has inherited its pane: what is typed there goes to the first.
@@ -13,7 +17,7 @@ export const sessionsToWake = single((limit: number) =>
     sessionRow,
     sql`select s.* from sessions s join threads t on t.id = s.thread_id
       where s.state = 'idle' and s.ended_at is null and s.delivery_id is null and t.state = 'open'
-        and (s.woken_at is null or s.woken_at <= ${now} - ${LIMITS.wakeAgainMs})
+        and ${isRested}
         and exists (select 1 from messages m where m.thread_id = s.thread_id and m.state = 'pending')
         and not exists (select 1 from sessions outer_one where outer_one.wake = s.wake and outer_one.ended_at is null
           and (outer_one.started_at, outer_one.id) < (s.started_at, s.id))
@@ -32,7 +36,7 @@ export const claimWake = single((id: string) =>
     sql`update sessions set vain_wakes = vain_wakes + case when woken_at is null then 0 else 1 end, woken_at = ${now},
         wakes = wakes + 1, blocks = 0
       where id = ${id} and state = 'idle' and ended_at is null and delivery_id is null
-        and (woken_at is null or woken_at <= ${now} - ${LIMITS.wakeAgainMs})
+        and ${isRested}
         and exists (select 1 from messages m where m.thread_id = sessions.thread_id and m.state = 'pending')
       returning *`,
   ),

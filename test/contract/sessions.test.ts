@@ -22,7 +22,9 @@ import { parentOf } from '../../src/sessions/parent.ts'
 import { findSession } from '../../src/sessions/session.ts'
 import { familyEvents, threadFamily } from '../../src/sessions/tree.ts'
 import { claimWake, countWakes, sessionsToWake } from '../../src/sessions/wake.ts'
+import { sql } from '../../src/store/sql.ts'
 import type { Store } from '../../src/store/store.ts'
+import { run, single } from '../../src/store/transition.ts'
 import { FakeClock } from '../../src/testing/fake-clock.ts'
 import { acceptMessage } from '../../src/threads/accept.ts'
 import { acknowledgeDelivery, leaseMessages } from '../../src/threads/delivery.ts'
@@ -371,6 +373,38 @@ describe.each(engines)('a session on $name', (engine) => {
     expect(await store.read(sessionsToWake, 10)).toHaveLength(1)
     await store.apply(claimWake, 'claude:s1')
     expect(await store.read(countWakes)).toEqual({ wakes: 4, vain: 1 })
+  })
+
+  test('an end that nobody answers brings nothing: who was woken is woken again later, and later each time [M11]', async () => {
+    const clock = new FakeClock()
+    const store = await open({ clock })
+    await tell(store, 'a')
+    const wakeIn = async (ms: number) => {
+      clock.step(ms - 1)
+      expect(await store.read(sessionsToWake, 10)).toEqual([])
+      expect(await store.apply(claimWake, 'claude:s1')).toBeUndefined()
+      clock.step(1)
+      expect(await store.read(sessionsToWake, 10)).toHaveLength(1)
+      expect(await store.apply(claimWake, 'claude:s1')).toBeDefined()
+    }
+    const unheard = async (turn: string) => {
+      await store.apply(turnBegun, heard(), turn)
+      await store.apply(turnStopped, heard(), stop(turn, { isUnanswered: true }))
+    }
+    expect(await store.apply(claimWake, 'claude:s1')).toBeDefined()
+    for (const n of [1, 2, 3]) {
+      await unheard(`p${n}`)
+      await wakeIn(n * LIMITS.wakeAgainMs)
+    }
+    expect(await store.read(countWakes)).toEqual({ wakes: 4, vain: 3 })
+    await store.apply(single(() => run(sql`update sessions set vain_wakes = 1000000`)))
+    await wakeIn(LIMITS.wakeAgainMostMs)
+    // What took something is woken at once for the next.
+    await unheard('p5')
+    const by = { kind: 'hand' } as const
+    await store.apply(leaseMessages, { id: 'own', threadId: OWN, by, limit: 5, bytes: 1_000 })
+    await tell(store, 'b')
+    expect(await store.apply(claimWake, 'claude:s1')).toBeDefined()
   })
 
   test('of sessions that were started in one pane the outermost is woken', async () => {
