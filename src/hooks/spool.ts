@@ -38,7 +38,7 @@ export async function replaySpool(spooler: Spooler, limit: number = LIMITS.spool
   for (const name of (await waitingRecords(home)).slice(0, limit)) {
     const claimed = await claim(home, name)
     if (claimed === undefined) continue
-    const done = await tellRecord(spooler, claimed)
+    const done = await tellClaimed(spooler, claimed)
     if (done === 'store-trouble') break
     if (done === 'told') told += 1
   }
@@ -47,8 +47,8 @@ export async function replaySpool(spooler: Spooler, limit: number = LIMITS.spool
 
 /** Records that nobody has claimed, or whose claimer is dead. */
 async function waitingRecords(home: string): Promise<string[]> {
-  const names = await namesIn(spoolFolder(home))
-  return names.filter((name) => RECORD.test(name) || isAbandoned(name)).toSorted()
+  const folder = spoolFolder(home)
+  return (await namesIn(folder)).filter((name) => RECORD.test(name) || isAbandoned(folder, name)).toSorted()
 }
 
 async function namesIn(folder: string): Promise<string[]> {
@@ -60,11 +60,17 @@ async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-function isAbandoned(name: string): boolean {
+/** What this very process is telling. What it has claimed beside that, another one of its number did before, or it went wrong. */
+const underWay = new Set<string>()
+
+const ownStart = () => processIdentity()?.startTime ?? 0
+
+function isAbandoned(folder: string, name: string): boolean {
   const claimed = CLAIMED.exec(name)
   if (claimed === null) return false
   const [pid, startTime] = [Number(claimed[2]), Number(claimed[3])]
-  return pid !== process.pid && judgeProcess({ ...thisPlace(), pid, startTime }) === 'dead'
+  if (pid === process.pid && startTime === ownStart()) return !underWay.has(join(folder, name))
+  return judgeProcess({ ...thisPlace(), pid, startTime }) === 'dead'
 }
 
 interface Claimed {
@@ -74,18 +80,34 @@ interface Claimed {
 
 async function claim(home: string, name: string): Promise<Claimed | undefined> {
   const original = CLAIMED.exec(name)?.[1] ?? name
-  const own = processIdentity()
-  const path = join(spoolFolder(home), `${original}.${process.pid}-${own?.startTime ?? 0}`)
+  const path = join(spoolFolder(home), `${original}.${process.pid}-${ownStart()}`)
+  if (underWay.has(path)) return undefined
+  underWay.add(path)
   try {
     await rename(join(spoolFolder(home), name), path)
     return { name: original, path }
   } catch (error) {
+    underWay.delete(path)
     if (errorCode(error) === 'ENOENT') return undefined
     throw error
   }
 }
 
-async function tellRecord(spooler: Spooler, { name, path }: Claimed): Promise<'told' | 'set-aside' | 'store-trouble'> {
+/** Whatever keeps one from being read, set aside or removed: it is looked at again, and the others go on. */
+async function tellClaimed(spooler: Spooler, claimed: Claimed): Promise<Done> {
+  try {
+    return await tellRecord(spooler, claimed)
+  } catch (error) {
+    spooler.warn(`a record of the spool waits on: ${describeError(error)}`)
+    return 'kept'
+  } finally {
+    underWay.delete(claimed.path)
+  }
+}
+
+type Done = 'told' | 'set-aside' | 'kept' | 'store-trouble'
+
+async function tellRecord(spooler: Spooler, { name, path }: Claimed): Promise<Done> {
   const told = readRecord(await readFile(path, 'utf8'), secretsAt(spoolFolder(spooler.home))?.key)
   if (told instanceof Unreadable) return setAside(spooler, { name, path }, told.why)
   try {

@@ -1,4 +1,5 @@
 import { existsSync, readdirSync } from 'node:fs'
+import { dirname } from 'node:path'
 
 import { judgeProcess } from '../../processes/identity.ts'
 import { heldAttempts } from '../../runs/recover.ts'
@@ -125,13 +126,26 @@ async function examineDaemon(store: Store, home: string, held: readonly HeldAtte
   }
 }
 
-/** Records of hooks that were set aside, because they could not be read. */
+/** Events of hooks that nobody has told yet, and records that were set aside because they could not be read. */
 function examineSpool(home: string): Finding[] {
   const { corrupt } = homePaths(home)
-  const count = existsSync(corrupt) ? readdirSync(corrupt).length : 0
-  if (count === 0) return []
-  const remedy = `look at them in ${corrupt}, and remove what is of no use`
-  return [{ check: 'spool', status: 'warn', detail: `records of hooks that could not be read: ${count}`, remedy }]
+  const spool = dirname(corrupt)
+  const namesIn = (folder: string) => (existsSync(folder) ? readdirSync(folder) : [])
+  const counted = [
+    {
+      what: 'events of hooks that are not told yet',
+      count: namesIn(spool).filter((name) => /\.json(?:\.\d+-\d+)?$/.test(name)).length,
+      remedy: `\`holdfast up\` tells them; what stays then is in ${spool}`,
+    },
+    {
+      what: 'records of hooks that could not be read',
+      count: namesIn(corrupt).length,
+      remedy: `look at them in ${corrupt}, and remove what is of no use`,
+    },
+  ]
+  return counted
+    .filter(({ count }) => count > 0)
+    .map(({ what, count, remedy }) => ({ check: 'spool', status: 'warn', detail: `${what}: ${count}`, remedy }))
 }
 
 /** Only what needs a person: a worker that cannot be seen from here, with a command that may be running. */
