@@ -300,9 +300,7 @@ export type StopAnswer =
  */
 export function* turnStopped(heard: Heard, stop: Stop): Transition<StopAnswer> {
   const before = yield* sessionFor(heard)
-  if (stop.isReport === true && before.turn === stop.turn && before.runId === null) {
-    return { kind: 'stop', session: before }
-  }
+  if (stop.isReport === true && (yield* hasEnded(before, stop))) return { kind: 'stop', session: before }
   const heardBefore = yield* rememberEnd(before, stop)
   if (heardBefore !== undefined) return yield* answerAgain(before, heardBefore.deliveryId)
   if (stop.isUnanswered === true && isLate(before, stop)) {
@@ -395,6 +393,19 @@ function* rememberEnd(session: Session, stop: TurnEnd): Transition<{ readonly de
   const stored = yield* run(sql`insert into turn_ends (id, session, heard_at) values (${id}, ${session.id}, ${now})
     on conflict do nothing`)
   return stored === 1 ? undefined : yield* one(endRow, sql`select delivery_id from turn_ends where id = ${id}`)
+}
+
+/** Whether the end of this turn was heard otherwise: the client does not wait with its next turn until it has told of it. */
+function* hasEnded(session: Session, { turn }: TurnEnd): Transition<boolean> {
+  if (turn === undefined) return false
+  if (session.turn === turn) return session.runId === null
+  // One at which the turn went on is none.
+  const end = yield* first(
+    endRow,
+    sql`select delivery_id from turn_ends where id > ${`${session.id}/${turn}/`} and id < ${`${session.id}/${turn}0`}
+      and delivery_id is null limit 1`,
+  )
+  return end !== undefined
 }
 
 /** The same Stop once more, because its answer was lost: the same answer, unless it has been seen meanwhile. */

@@ -207,6 +207,31 @@ describe.each(engines)('the order of events on $name', (engine) => {
     await assertInvariants(store)
   })
 
+  test('what a client tells beside its Stop, when the next turn has begun or ended, is nothing new either', async () => {
+    const report = stop(0, { isReport: true, isUnanswered: true })
+    for (const hasEnded of [false, true]) {
+      const store = await open()
+      await store.apply(turnStopped, heard(), stop(3))
+      await store.apply(turnBegun, heard({ ordinal: 4 }), 'p2')
+      if (hasEnded) await store.apply(turnStopped, heard(), stop(5, { turn: 'p2', lastMessage: 'another' }))
+      const before = [await toldParent(store), await store.read(listRuns, { limit: 5 }), await stateOf(store)]
+      expect(await store.apply(turnStopped, heard(), report)).toMatchObject({ kind: 'stop' })
+      expect([await toldParent(store), await store.read(listRuns, { limit: 5 }), await stateOf(store)]).toEqual(before)
+      await assertInvariants(store)
+    }
+  })
+
+  test('but where its Stop only made the turn go on, it is how that turn ended', async () => {
+    const store = await open()
+    await tell(store, 'a')
+    expect(await store.apply(turnStopped, heard(), stop(3))).toMatchObject({ kind: 'go-on' })
+    const report = stop(0, { isReport: true, isUnanswered: true })
+    await store.apply(turnBegun, heard({ ordinal: 4 }), 'p2')
+    await store.apply(turnStopped, heard(), report)
+    expect(await toldParent(store)).toEqual([expect.stringMatching(/^error/), 'completion the end'])
+    await assertInvariants(store)
+  })
+
   test('a question to a person is not late because a subagent with a higher number was heard first', async () => {
     const store = await open()
     await store.apply(sessionActive, heard({ ordinal: 4 }), false)
