@@ -7,7 +7,7 @@ import { LIMITS } from '../base/limits.ts'
 import { finishObserved } from '../runs/finish.ts'
 import type { Outcome } from '../runs/finish.ts'
 import { beginObserved, goOnObserved, parkObserved } from '../runs/observed.ts'
-import { holdRun } from '../runs/park.ts'
+import { holdRun, resumeWaiting } from '../runs/park.ts'
 import type { FailureCode, Usage } from '../runs/run.ts'
 import { followGeneration } from '../schedule/settle.ts'
 import { integer, nullable, row, text } from '../store/row.ts'
@@ -380,6 +380,7 @@ function* tellLate(session: Session, end: TurnEnd, { kind, summary }: LateNews):
     key: `turn:${name}`,
     body: { state: kind === 'error' ? 'failed' : 'succeeded', agent: session.client, summary },
   })
+  yield* resumeWaiting(parent)
 }
 
 /** The client's own names for it: session, turn and number. Never what was said, or when. */
@@ -443,6 +444,7 @@ export function* sessionWaiting(heard: Heard, what: string, key: string, message
   if (parent != null) {
     const about = { threadId: parent, from: session.threadId, kind: 'waiting' } as const
     yield* acceptMessage({ ...about, id: messageId, key, body: { text: what } })
+    yield* resumeWaiting(parent)
   }
   return yield* touch(session, heard, 'waiting')
 }

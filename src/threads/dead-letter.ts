@@ -1,6 +1,7 @@
 import type { ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
+import { resumeWaiting } from '../runs/park.ts'
 import { settleByMessage } from '../schedule/settle.ts'
 import { now, raw, sql } from '../store/sql.ts'
 import { all, first, run, single } from '../store/transition.ts'
@@ -8,7 +9,7 @@ import type { Transition } from '../store/transition.ts'
 import { NEWS, keepNewestWaiting, messageRow } from './message.ts'
 import type { Message } from './message.ts'
 import { tellThread } from './notice.ts'
-import { findThread } from './thread.ts'
+import { findThread, holdThread } from './thread.ts'
 
 /** Why a message will not be delivered by itself. */
 const DEAD_REASONS = {
@@ -122,7 +123,7 @@ export function* retryDead(id: string): Transition<Retried> {
   const message = yield* first(messageRow, sql`select * from messages where id = ${id}`)
   if (message === undefined) return { kind: 'unknown' }
   if (message.state !== 'dead') return { kind: 'not-dead', message }
-  const recipient = yield* findThread.single(message.threadId)
+  const recipient = yield* holdThread(message.threadId)
   const isThere = recipient !== undefined && recipient.state !== 'removed'
   const retried = yield* first(
     messageRow,
@@ -137,6 +138,7 @@ export function* retryDead(id: string): Transition<Retried> {
   if (retried === undefined) return { kind: 'not-dead', message }
   yield* record({ type: 'message.retried', threadId: retried.threadId, data: { messageId: id } })
   yield* keepNewestWaiting(retried)
+  if (isThere) yield* resumeWaiting(retried.threadId)
   return { kind: 'retried', message: retried }
 }
 

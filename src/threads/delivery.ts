@@ -1,7 +1,7 @@
 import type { RunId, ThreadId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
-import { holdRun } from '../runs/park.ts'
+import { holdRun, resumeWaiting } from '../runs/park.ts'
 import { findRun } from '../runs/run.ts'
 import type { Run } from '../runs/run.ts'
 import { settleRun } from '../schedule/run-ended.ts'
@@ -15,6 +15,7 @@ import type { Transition } from '../store/transition.ts'
 import { keepNewestWaiting, messageRow } from './message.ts'
 import type { Message } from './message.ts'
 import { messageText } from './message-text.ts'
+import { holdThread } from './thread.ts'
 
 /**
  * Who took a delivery. A process gives it back by dying; a session acknowledges it by its next event; what a person took by
@@ -126,6 +127,12 @@ function* takerOf(runId: RunId): Transition<Run | undefined> {
 
 /** Nobody saw them: they wait again, under the same ids. */
 export function* giveBackDelivery(deliveryId: string): Transition<readonly Message[]> {
+  const taken = yield* first(
+    threadRow,
+    sql`select thread_id from messages where delivery_id = ${deliveryId} and state = 'leased' limit 1`,
+  )
+  if (taken === undefined) return []
+  yield* holdThread(taken.threadId)
   const returned = yield* all(
     messageRow,
     sql`update messages set state = 'pending', delivery_id = null, leased_by = null, leased_at = null
@@ -141,8 +148,11 @@ export function* giveBackDelivery(deliveryId: string): Transition<readonly Messa
   }
   // Newer news of the same child may have come meanwhile.
   for (const message of returned) yield* keepNewestWaiting(message)
+  if (some !== undefined) yield* resumeWaiting(some.threadId)
   return returned
 }
+
+const threadRow = row({ threadId: text<ThreadId>() })
 
 const openRow = row({
   deliveryId: text(),

@@ -166,6 +166,7 @@ const idleRow = row({ threadId: text<ThreadId>(), agent: text() })
 /**
  * Threads of these agents with something in their inbox and nobody at work on it. News of children that was there when its
  * thread's last run was cancelled starts no new turn: whoever cancelled did not ask for one. It is shown with the next message.
+ * What a person has put back since does.
  */
 export const idleThreads = single((agents: readonly string[], limit: number, only?: ThreadId) =>
   all(
@@ -173,7 +174,7 @@ export const idleThreads = single((agents: readonly string[], limit: number, onl
     sql`select t.id as thread_id, t.agent from threads t
       where t.id in (select thread_id from messages where state = 'pending') and t.state = 'open' and t.agent in (${literals(agents)}) and ${only === undefined ? sql`1 = 1` : sql`t.id = ${only}`}
         and exists (select 1 from messages m where m.thread_id = t.id and m.state = 'pending'
-          and (m.kind not in (${literals(NEWS)}) or m.created_at > coalesce((select case when last.state = 'cancelled' then last.ended_at end
+          and (m.kind not in (${literals(NEWS)}) or coalesce(m.due_at, m.created_at) > coalesce((select case when last.state = 'cancelled' then last.ended_at end
             from runs last where last.thread_id = t.id order by last.seq desc limit 1), -1)))
         and not exists (select 1 from runs r where r.thread_id = t.id and r.state in ('queued', 'running', 'parked'))
         and not exists (select 1 from sessions s where s.thread_id = t.id)

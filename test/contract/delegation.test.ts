@@ -11,12 +11,15 @@ import { takeForCommand } from '../../src/runs/command-turn.ts'
 import { findRun, listRuns } from '../../src/runs/run.ts'
 import { sendMessage } from '../../src/runs/send.ts'
 import { withdrawMessage } from '../../src/runs/withdraw.ts'
+import { sessionStarted, sessionWaiting, turnBegun, turnStopped } from '../../src/sessions/events.ts'
+import type { Heard } from '../../src/sessions/events.ts'
 import type { Store } from '../../src/store/store.ts'
+import { FakeClock } from '../../src/testing/fake-clock.ts'
 import { acceptMessage } from '../../src/threads/accept.ts'
 import { conversationOf } from '../../src/threads/conversation.ts'
-import { buryMessage } from '../../src/threads/dead-letter.ts'
+import { buryMessage, retryDead, undelivered } from '../../src/threads/dead-letter.ts'
 import { consumeMessages } from '../../src/threads/consume.ts'
-import { acknowledgeDelivery, leaseMessages } from '../../src/threads/delivery.ts'
+import { acknowledgeDelivery, giveBackDelivery, leaseMessages } from '../../src/threads/delivery.ts'
 import { idleThreads, messagesOf, pendingMessages } from '../../src/threads/message.ts'
 import { aChild, claimAgent } from '../support/children.ts'
 import { engines } from '../support/engines.ts'
@@ -232,6 +235,73 @@ describe.each(engines)('on $name', (engine) => {
     const accepted = (await store.read(eventsAfter, 0, 1_000)).filter(({ type }) => type === 'message.accepted')
     expect(accepted.at(-1)).toMatchObject({ threadId: PARENT, data: { messageId: notice?.id, kind: 'notice' } })
     await assertInvariants(store)
+  })
+
+  describe('a run that waits for its children goes on', () => {
+    const letter = { threadId: PARENT, kind: 'note', body: { text: 'hello' } } as const
+    const accept = (store: Store) => store.apply(acceptMessage, { ...letter, id: newMessageId(random), key: 'k' })
+    const by = { kind: 'hand' } as const
+    const take = { id: 'd', threadId: PARENT, by, limit: 9, bytes: 9_999 } as const
+    const child: Heard = { client: 'claude', sessionId: 's', startedFrom: PARENT }
+    const end = { isPaused: false, isUnanswered: true, deliveryId: 'none' } as const
+
+    test.each([
+      {
+        title: 'when what somebody had taken from its inbox is given back',
+        before: async (store: Store) => {
+          await accept(store)
+          await store.apply(leaseMessages, take)
+        },
+        act: (store: Store) => store.apply(giveBackDelivery, 'd'),
+      },
+      {
+        title: 'when a dead letter to it is put back',
+        before: async (store: Store) => {
+          await store.apply(buryMessage, (await accept(store)).message, 'expired')
+        },
+        act: async (store: Store) => {
+          const [dead] = await store.read(undelivered, { state: 'dead', limit: 1 })
+          expect(await store.apply(retryDead, dead!.id)).toMatchObject({ kind: 'retried' })
+        },
+      },
+      {
+        title: 'when a session that it started waits for a person',
+        before: (store: Store) => store.apply(sessionStarted, child, 'startup'),
+        act: (store: Store) => store.apply(sessionWaiting, child, 'may I?', 'w', newMessageId(random)),
+      },
+      {
+        title: 'when the end of a turn of such a session is heard late',
+        before: async (store: Store) => {
+          await store.apply(sessionStarted, child, 'startup')
+          await store.apply(turnBegun, { ...child, ordinal: 5 }, 'p2')
+        },
+        act: (store: Store) => store.apply(turnStopped, child, { ...end, turn: 'p1', ordinal: 3 }),
+      },
+    ])('$title', async ({ before, act }) => {
+      const { store } = await open()
+      const parent = await conductor(store)
+      await store.apply(startChild, aChild(parent, { mode: 'wait' }))
+      await before(store)
+      expect(await store.apply(parkForChildren, parent, false)).toMatchObject({ kind: 'parked' })
+      await act(store)
+      expect(await reread(store, parent.runId)).toMatchObject({ state: 'queued' })
+      expect(await store.read(pendingMessages, PARENT, 10)).toHaveLength(1)
+      await assertInvariants(store)
+    })
+  })
+
+  test('news that a person puts back after a cancel starts a turn: that was asked for', async () => {
+    const clock = new FakeClock()
+    const store = await (await engine.database()).open({ clock })
+    const parent = await conductor(store)
+    const news = { id: newMessageId(random), threadId: PARENT, kind: 'completion', key: 'k', body: {} } as const
+    const { message } = await store.apply(acceptMessage, news)
+    await store.apply(buryMessage, message, 'expired')
+    await store.apply(cancelRun, parent.runId, byTester)
+    await store.apply(finishRun, parent, { state: 'cancelled' })
+    clock.step(1)
+    await store.apply(retryDead, message.id)
+    expect(await store.read(idleThreads, ['conductor'], 10)).toMatchObject([{ threadId: PARENT }])
   })
 
   test('the turn of an agent that is a command consumes its messages and records what it printed', async () => {
