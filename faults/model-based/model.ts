@@ -317,13 +317,13 @@ export class Model {
     return String(over.length)
   }
 
-  /** By whoever has the run, once for a signature, with a yes to exactly this; a second try needs none. */
+  /** By whoever has the run, once for a signature, with a yes to exactly this; a second try needs no new one. */
   start(attempt: Attempt, action: Action, isOther: boolean): string {
     const { state, approval, tries, expiresAt } = action
     const original = action.isOnce ? this.#original(action) : undefined
     const failures = this.#alike(action).filter((each) => each.state === 'failed' && each.tries > 0)
-    const isAllowed =
-      tries > 0 || approval === undefined || (approval === 'approved' && expiresAt > this.now && !isOther)
+    const isYes = approval === 'consumed' || (approval === 'approved' && expiresAt > this.now)
+    const isAllowed = approval === undefined || (isYes && !isOther)
     if (original !== undefined) this.#repeat(action, original)
     else if (state === 'approved' && failures.length >= 3) this.#settle(action, 'failed')
     else if (state === 'approved' && !isAllowed) this.#settle(action, isOther ? 'denied' : 'expired')
