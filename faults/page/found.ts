@@ -144,6 +144,8 @@ export const EXPLAINED: Readonly<Record<string, string>> = {
   'zombies 551':
     'a worker was paused in front of a write, and its run taken over; a person looked, saw nothing, and had it run again; meanwhile the worker woke, did it and ended, so that nobody stood in the way any more, and it was done again. Where a write has a probe, that is asked once more now before it is run again, and the word of who had begun it counts until then; tests have both',
   'zombies 866': 'the same, of a tool that has no probe',
+  'simulation 10599':
+    'a worker was paused in front of a write of a function; whoever took it over met a disk that failed just when it looked who could still do it, and the function was failed for that; a person looked, saw nothing, and said that it did not happen; the worker woke and did it. Such a look is repeated now; whoever could still do it is ended however the function ends; and that it was done counts over what others said, when the run is over. Tests have all three, and with the last alone the seed passes',
   'zombies 1100':
     'a run that a worker had ended whose clock was 400 days behind was that old for a daemon with the right clock, and was forgotten as such, after 90 days. Nothing is forgotten sooner than it would be had it ended when it was asked for; and a clock that is suddenly far ahead has a day to be set right before anything is forgotten. Tests have both',
   ...Object.fromEntries(

@@ -390,7 +390,7 @@ export class Calls {
     if (isLost || (halt?.kind === 'stopped' && halt.why === 'superseded')) return
     const mayPark = (halt?.kind === 'undecided' || halt?.kind === 'waits') && !signal.aborted
     if (mayPark && (await this.#parked(call, run, halt.kind === 'waits' ? halt : undefined))) return
-    if (halt !== undefined && call.attempt > 1) await this.#endRivals(call)
+    if (call.attempt > 1) await this.#endRivals(call)
     await this.#finish(call, run, outcomeOfEnd(ended, call, signal))
   }
 

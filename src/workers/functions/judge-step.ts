@@ -117,8 +117,11 @@ export async function judgeCutOff(ports: JudgePorts, known: Step, options: StepO
   return { kind: 'doubt', error: `its worker was lost while it was under way${said}${who}` }
 }
 
-const whoCouldStill = async ({ store, clock, runId }: JudgePorts, key: string) =>
-  isUnderWay(key) ? 'this very process had begun it, and has not ended it' : endRivals(store, clock, runId)
+/** What the database cannot say just now is asked again: the function is not told of that. */
+const whoCouldStill = async (ports: JudgePorts, key: string) =>
+  isUnderWay(key)
+    ? 'this very process had begun it, and has not ended it'
+    : untilStored(ports, () => endRivals(ports.store, ports.clock, ports.runId))
 
 /** It was in doubt when its run was parked. What a person says counts; "run it again" only when nobody else still can. */
 export async function judgeDoubted(
@@ -129,7 +132,7 @@ export async function judgeDoubted(
 ): Promise<Judged> {
   const { store } = ports
   const { name, actionId } = known
-  const action = actionId === null ? undefined : await store.read(findAction, actionId)
+  const action = actionId === null ? undefined : await untilStored(ports, () => store.read(findAction, actionId))
   if (action === undefined) return { kind: 'listed' }
   if (action.state === 'done') return { kind: 'done', result: action.result ?? undefined }
   if (action.state === 'failed') return { kind: 'failed', error: new StepFailed(name, action.error) }

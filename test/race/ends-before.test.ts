@@ -1,0 +1,73 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+
+import { describe, expect, onTestFinished, test } from 'vitest'
+
+import { openDoubts } from '../../src/actions/doubt.ts'
+import { systemClock } from '../../src/base/clock.ts'
+import { newRunId, systemRandomness as random } from '../../src/base/ids.ts'
+import type { WorkerId } from '../../src/base/ids.ts'
+import type { FunctionBody } from '../../src/define/function.ts'
+import { judgeProcess, processIdentity } from '../../src/processes/identity.ts'
+import { callOne, openCalls } from '../../src/runs/call.ts'
+import { findRun } from '../../src/runs/run.ts'
+import { sql } from '../../src/store/sql.ts'
+import type { Store } from '../../src/store/store.ts'
+import { run, single } from '../../src/store/transition.ts'
+import { registerThisProcess } from '../../src/workers/register.ts'
+import { engines, temporaryFolder } from '../support/engines.ts'
+import { LEASE_MS } from '../support/world.ts'
+
+const aWorker = (store: Store, body: FunctionBody) =>
+  registerThisProcess({
+    store,
+    agents: new Map([['payer', { name: 'payer', body }]]),
+    clock: systemClock,
+    random,
+    home: join(temporaryFolder(), 'home'),
+    kind: 'daemon',
+    leaseMs: LEASE_MS,
+    limits: {},
+    concurrency: 1,
+    graceMs: 1_000,
+    warn: () => {},
+  })
+
+/** As if it were that process. */
+const become = single((id: WorkerId, pid: number) =>
+  run(sql`update workers set identity = ${JSON.stringify(processIdentity(pid))} where id = ${id}`),
+)
+
+/** A call of which a step had begun in a daemon that is paused, and lost it; another takes it over, and its function is as is said. */
+async function takenOver(store: Store, body: FunctionBody) {
+  const daemon = spawn('sleep', ['1000'])
+  onTestFinished(() => void daemon.kill('SIGKILL'))
+  await once(daemon, 'spawn')
+  const identity = processIdentity(daemon.pid)!
+  const [begun, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const first = await aWorker(store, (call) => call.step('pay', () => (begun.resolve(), go.promise)))
+  const id = newRunId(random)
+  await store.apply(openCalls, 'payer')
+  await store.apply(callOne, { id, agent: 'payer', input: '1' })
+  await first.start()
+  await begun.promise
+  await first.drain(0)
+  await store.apply(become, first.id, daemon.pid!)
+  const second = await aWorker(store, body)
+  expect(await second.recover()).toHaveLength(1)
+  await second.settled()
+  await second.drain(0)
+  go.resolve()
+  return { id, verdict: judgeProcess(identity) }
+}
+
+describe.each(engines)('on $name a function is taken over whose step a paused daemon could still do', (engine) => {
+  test('it fails before it comes to that step: the daemon is ended before that is anybody\u2019s doubt [actions/no-blind-retry]', async () => {
+    const store = await (await engine.database()).open()
+    const { id, verdict } = await takenOver(store, () => Promise.reject(new Error('its code is wrong by now')))
+    expect((await store.read(findRun, id))?.state).toBe('failed')
+    expect(await store.read(openDoubts, 9)).toMatchObject([{ tool: 'pay' }])
+    expect(verdict).toBe('dead')
+  })
+})
