@@ -23,6 +23,7 @@ import { addFollowup } from '../../src/schedule/followup.ts'
 import type { NewFollowup } from '../../src/schedule/followup.ts'
 import { findOccurrence } from '../../src/schedule/occurrence.ts'
 import { forgetOccurrences } from '../../src/schedule/retention.ts'
+import { settleLeft } from '../../src/schedule/run-ended.ts'
 import { DEFAULT_OPTIONS, findSchedule } from '../../src/schedule/schedule.ts'
 import type { ScheduleOptions, Target } from '../../src/schedule/schedule.ts'
 import { consumeMessages } from '../../src/threads/consume.ts'
@@ -295,6 +296,10 @@ const changing: readonly Scenario[] = [
     await withDaemon(world)
     await world.store.apply(addFollowup, followup({ id: 'sch_e' as ScheduleId }))
     return [followup()]
+  }),
+  scenario({ settleLeft }, 'what is at work has nothing left behind', async (world) => {
+    await taken(world, { rule: { kind: 'once', at: FIRST } })
+    return [10]
   }),
   scenario({ forgetOccurrences }, 'what was settled long ago', async (world) => {
     const { ref } = await taken(world, { rule: { kind: 'once', at: FIRST } })

@@ -113,8 +113,9 @@ async function notNow(ports: WorkspacePorts, workspace: Workspace, error: unknow
   const hopeless = error instanceof HoldfastError && error.retry === undefined && forMs > LIMITS.settleForMs
   // What a person wished and was decided for it holds the repository: others wait for it. Any other wish is taken back, and they can have another one.
   if (hopeless && state !== 'observing') {
-    const end = wish === null || state === 'decided' ? quarantineWorkspace : refuseWish
-    return void (await store.apply(end, runId, workerId, describeError(error)))
+    const why = describeError(error)
+    if (wish === null || state === 'decided') return void (await store.apply(quarantineWorkspace, runId, workerId, why))
+    return void (await store.apply(refuseWish, runId, workerId, why))
   }
   const afterMs = Math.min(Math.max(LIMITS.settleAgainMs, forMs / 2), LIMITS.settleSeldomMs)
   await store.apply(postponeSettling, runId, workerId, describeError(error), Math.round(afterMs))
