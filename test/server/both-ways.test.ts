@@ -13,12 +13,12 @@ interface Item {
   readonly digest: string
 }
 
-/** How old something is, how far ahead, and what time it is now depends on when one asks. */
+/** How old something is, how far ahead, and what time it is now depends on when one asks; and so does how wide that is. */
 const ageless = ({ code, stdout, stderr }: Ended) => ({
   code,
   stdout: stdout
-    .replaceAll(/\d+[smhd] ago/g, 'AGE')
-    .replaceAll(/\bin \d+[smhd]\b/g, 'AHEAD')
+    .replaceAll(/\d+[smhd] ago */g, 'AGE ')
+    .replaceAll(/\bin \d+[smhd]\b */g, 'AHEAD ')
     .replaceAll(/▸ .* now$/gm, '▸ NOW'),
   stderr,
 })
