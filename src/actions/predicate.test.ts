@@ -151,3 +151,7 @@ test('what is very deep or very long is judged all the same', () => {
   expect(decided({ path: 'secrets/**' }, { it: `${'a/'.repeat(20_000)}secrets/key` }, 'deny')).toBe('deny')
   expect(decided({ equals: 'x' }, { it: Array.from({ length: 200_000 }, () => 'y') }, 'deny')).toBe('allow')
 })
+
+test('what is longer than any path may be anything where it denies or asks, and is said at once', () => {
+  expect(readings({ path: 'secrets/**/x/**' }, { it: 'a/'.repeat(200_000) })).toEqual(WIDELY)
+})

@@ -53,8 +53,12 @@ const beginsWith = (list: readonly unknown[], words: readonly string[]) =>
 /** A name that begins with a dot is one like others, which globs do not think. */
 const undotted = (text: string) => text.replaceAll(/(^|[/{,(|[])\./g, '$1\uE000')
 
+/** Longer than any path is: whatever it means, it is none that somebody allowed. */
+const LONGEST_PATH = 4_096
+
 /** Below which folder it stands is not known here: below any. */
 function mayBeIn(glob: string, text: string): boolean {
+  if (text.length > LONGEST_PATH) return true
   const path = posix.normalize(foldWhole(text).replaceAll('\\', '/'))
   const isRelative = !/^(?:[/~]|[a-z]+:)/.test(path)
   const bare = path.replace(/^(?:\.\.\/|\/)+/, '').replace(/\/$/, '')

@@ -49,6 +49,8 @@ export async function takeOver(folder: string, by: string, { mark, fence }: Taki
  * somebody or by the command itself, and proves nothing.
  */
 export async function takeBack(folder: string, by: string, taking: Taking): Promise<Remains> {
+  // Nothing is made in its place: whoever comes after this one has to see that it is gone, too.
+  if (readSpec(folder) === undefined) return cutOff(folder, bareTrail(taking.mark))
   const remains = await takeOver(folder, by, taking)
   const isRemoved = remains.kind === 'never-started' && readSpec(folder) === undefined
   return isRemoved ? cutOff(folder, bareTrail(taking.mark)) : remains

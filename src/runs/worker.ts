@@ -135,11 +135,12 @@ export const knownAgents = single((only?: string) =>
 
 const findWorker = single((id: WorkerId) => first(workerRow, sql`select * from workers where id = ${id}`))
 
-/** The workers that a run was taken from. */
+/** The workers that a run was taken from, and that do not have it now. */
 export const lostOwners = single((runId: RunId) =>
   all(
     workerRow,
     sql`select w.* from workers w
-      where w.id in (select a.worker_id from attempts a where a.run_id = ${runId} and a.outcome = 'superseded')`,
+      where w.id in (select a.worker_id from attempts a where a.run_id = ${runId} and a.outcome = 'superseded')
+        and w.id not in (select a.worker_id from attempts a where a.run_id = ${runId} and a.ended_at is null)`,
   ),
 )

@@ -38,7 +38,7 @@ export async function takeLostRuns(recoverer: Recoverer, onTaken: (taken: Taken)
     // What this worker itself let go of, because something went wrong, is as lost as any other's.
     const mine = held.workerId === workerId && held.releasedAt === null
     // To end what somebody cancelled nobody needs the agent, which may have left the configuration.
-    const foreign = held.kind === 'agent' && !agents.has(held.agent) && held.isCancelled === 0
+    const foreign = held.kind === 'agent' && !agents.has(held.agent) && !mayCancel(held, recoverer.isBarred)
     if (mine || foreign || (only !== undefined && held.runId !== only)) return []
     const verdict = verdicts.get(held.workerId) ?? judgeProcess(held.identity)
     verdicts.set(held.workerId, verdict)
@@ -57,6 +57,10 @@ export async function takeLostRuns(recoverer: Recoverer, onTaken: (taken: Taken)
   if (trouble !== undefined) throw trouble.reason
   await endAbandoned(store)
 }
+
+/** Where its tools may have left commands, who ends it has to be able to look. */
+const mayCancel = ({ isCancelled, isCall, home }: HeldAttempt, isShut = isBarred): boolean =>
+  isCancelled === 1 && (isCall === 1 || !isShut(homePaths(home).work))
 
 /** Its command may be running, and only a worker of the user whose folder that is can see it, and stop it. */
 export const isLeftToItsUser = ({ kind, startingAt, home }: HeldAttempt, isShut = isBarred): boolean =>

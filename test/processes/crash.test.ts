@@ -196,6 +196,8 @@ test('a folder that is removed while its command runs proves nothing to the work
   writeFileSync(gate, '')
   expect((await within(10_000, command.ended, 'no end')).kind).toBe('cut-off')
   expect(processesWith(mark)).toEqual([])
+  // An empty one in its place would be the proof, for whoever comes next, that nothing was started.
+  expect(existsSync(folder)).toBe(false)
 })
 
 test('a folder that is removed while its command runs proves nothing to the worker that adopted it', async () => {

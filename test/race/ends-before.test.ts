@@ -40,13 +40,14 @@ const become = single((id: WorkerId, pid: number) =>
 )
 
 /** A call of which a step had begun in a daemon that is paused, and lost it; another takes it over, and its function is as is said. */
-async function takenOver(store: Store, body: FunctionBody) {
+async function takenOver(store: Store, body: FunctionBody, had: 'a step' | 'nothing' = 'a step') {
   const daemon = spawn('sleep', ['1000'])
   onTestFinished(() => void daemon.kill('SIGKILL'))
   await once(daemon, 'spawn')
   const identity = processIdentity(daemon.pid)!
   const [begun, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  const first = await aWorker(store, (call) => call.step('pay', () => (begun.resolve(), go.promise)))
+  const wait = () => (begun.resolve(), go.promise)
+  const first = await aWorker(store, (call) => (had === 'nothing' ? wait() : call.step('pay', wait)))
   const id = newRunId(random)
   await store.apply(openCalls, 'payer')
   await store.apply(callOne, { id, agent: 'payer', input: '1' })
@@ -69,5 +70,13 @@ describe.each(engines)('on $name a function is taken over whose step a paused da
     expect((await store.read(findRun, id))?.state).toBe('failed')
     expect(await store.read(openDoubts, 9)).toMatchObject([{ tool: 'pay' }])
     expect(verdict).toBe('dead')
+  })
+
+  test('it had begun nothing, and whoever has it now does its own write: the daemon goes on', async () => {
+    const store = await (await engine.database()).open()
+    const { id, verdict } = await takenOver(store, (call) => call.step('pay', async () => 'paid'), 'nothing')
+    expect(await store.read(findRun, id)).toMatchObject({ state: 'succeeded', result: 'paid' })
+    expect(await store.read(openDoubts, 9)).toEqual([])
+    expect(verdict).toBe('alive')
   })
 })

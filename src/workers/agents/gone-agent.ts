@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
-import { actionsOfRun } from '../../actions/action.ts'
+import { actionsOfThread } from '../../actions/action.ts'
 import type { Tool, ToolContext, ToolOutcome } from '../../loop/ports.ts'
 import { readSpec } from '../../processes/attempt-folder.ts'
 import type { Claim } from '../../runs/claim.ts'
@@ -15,7 +15,8 @@ import type { OpenAgent } from './execute-agent.ts'
  * performs nothing. What was under way is ended; what it did nobody here can say.
  */
 export async function goneAgent(executor: Executor, { run }: Claim): Promise<OpenAgent> {
-  const actions = await untilStored(executor, () => executor.store.read(actionsOfRun, run.id))
+  // What it began may have been asked for by an earlier run of its thread.
+  const actions = await untilStored(executor, () => executor.store.read(actionsOfThread, run.threadId))
   const tools = new Map(actions.map(({ tool }) => [tool, goneTool(tool)]))
   const ask = () => Promise.reject(new Error(`there is no agent ${run.agent} in this process`))
   return { name: run.agent, system: '', ask, tools, policy: [] }

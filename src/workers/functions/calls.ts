@@ -390,15 +390,18 @@ export class Calls {
     if (isLost || (halt?.kind === 'stopped' && halt.why === 'superseded')) return
     const mayPark = (halt?.kind === 'undecided' || halt?.kind === 'waits') && !signal.aborted
     if (mayPark && (await this.#parked(call, run, halt.kind === 'waits' ? halt : undefined))) return
-    if (call.attempt > 1) await this.#endRivals(call)
+    if (call.attempt > 1 && signal.reason !== 'lease-lost') await this.#endRivals(call, run)
     await this.#finish(call, run, outcomeOfEnd(ended, call, signal))
   }
 
   /** It ends without having come to what a lost worker had begun: before that is anybody's doubt, nobody can do it any more. */
-  async #endRivals({ id }: ClaimedCall): Promise<void> {
+  async #endRivals({ id }: ClaimedCall, run: RecordedRun): Promise<void> {
     const { executor, store, clock } = this.#options
+    if (!run.foundBegun()) return
     const steps = await untilStored(executor, () => store.read(stepsOf, id))
-    if (steps.some(({ state }) => state === 'started')) await untilStored(executor, () => endRivals(store, clock, id))
+    if (steps.some((step) => run.foundBegun(step))) await untilStored(executor, () => endRivals(store, clock, id))
+    // What it did itself is recorded before its end is.
+    await run.quiet()
   }
 
   /** False: it is to be cancelled, and may not wait. */

@@ -156,6 +156,13 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     return outcomes
   }
 
+  /** Whether an earlier attempt had begun this, or anything, and this one has not begun it again. */
+  foundBegun(step?: Step): boolean {
+    if (step === undefined) return [...this.#known.values()].some(({ state }) => state === 'started')
+    const known = this.#known.get(step.name)
+    return step.state === 'started' && known?.state === 'started' && known.tries === step.tries
+  }
+
   /** Undefined: no write is under way. Else resolves when that is so, or when they are left behind. */
   quiet(): Promise<void> | undefined {
     if (this.#isQuiet()) return undefined
