@@ -137,7 +137,11 @@ export function useWasRead(id: string): boolean {
   const [read, setRead] = useState<string | undefined>(undefined)
   useEffect(() => {
     const timer = setTimeout(() => setRead(id), READ_MS)
-    return () => clearTimeout(timer)
+    return () => {
+      clearTimeout(timer)
+      // What comes back under the same words within that time was not read for that.
+      setRead(undefined)
+    }
   }, [id])
   return read === id
 }
