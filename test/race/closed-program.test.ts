@@ -1,35 +1,17 @@
-import { join } from 'node:path'
-
 import { describe, expect, test } from 'vitest'
 
 import { systemClock } from '../../src/base/clock.ts'
 import { newRunId, systemRandomness as random } from '../../src/base/ids.ts'
 import type { WorkerId } from '../../src/base/ids.ts'
-import type { FunctionBody } from '../../src/define/function.ts'
 import { callOne, openCalls } from '../../src/runs/call.ts'
 import type { WorkerKind } from '../../src/runs/worker.ts'
 import { sql } from '../../src/store/sql.ts'
 import type { Store } from '../../src/store/store.ts'
 import { run, single } from '../../src/store/transition.ts'
-import { registerThisProcess } from '../../src/workers/register.ts'
 import { endRivals } from '../../src/workers/rivals.ts'
-import { engines, temporaryFolder } from '../support/engines.ts'
-import { LEASE_MS, someIdentity } from '../support/world.ts'
-
-const aWorker = (store: Store, body: FunctionBody, kind: WorkerKind) =>
-  registerThisProcess({
-    store,
-    agents: new Map([['payer', { name: 'payer', body }]]),
-    clock: systemClock,
-    random,
-    home: join(temporaryFolder(), 'home'),
-    kind,
-    leaseMs: LEASE_MS,
-    limits: {},
-    concurrency: 1,
-    graceMs: 1_000,
-    warn: () => {},
-  })
+import { engines } from '../support/engines.ts'
+import { aPayer } from '../support/one-worker.ts'
+import { someIdentity } from '../support/world.ts'
 
 /** As another machine sees it. */
 const moveAway = single((id: WorkerId) =>
@@ -43,7 +25,7 @@ async function left(store: Store, kind: WorkerKind) {
     begun.resolve()
     return go.promise
   }
-  const first = await aWorker(store, (call) => call.step('pay', pay), kind)
+  const first = await aPayer(store, (call) => call.step('pay', pay), kind)
   const id = newRunId(random)
   await store.apply(openCalls, 'payer')
   await store.apply(callOne, { id, agent: 'payer', input: '1' })
@@ -51,7 +33,7 @@ async function left(store: Store, kind: WorkerKind) {
   await begun.promise
   expect(await first.drain(0)).toEqual({ handedOver: 1 })
   await store.apply(moveAway, first.id)
-  const second = await aWorker(store, () => go.promise, 'command')
+  const second = await aPayer(store, () => go.promise, 'command')
   expect(await second.recover()).toHaveLength(1)
   const rival = await endRivals(store, systemClock, id)
   go.resolve()

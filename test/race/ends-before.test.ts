@@ -1,11 +1,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
 
 import { describe, expect, onTestFinished, test } from 'vitest'
 
 import { openDoubts } from '../../src/actions/doubt.ts'
-import { systemClock } from '../../src/base/clock.ts'
 import { newRunId, systemRandomness as random } from '../../src/base/ids.ts'
 import type { WorkerId } from '../../src/base/ids.ts'
 import type { FunctionBody } from '../../src/define/function.ts'
@@ -15,24 +13,8 @@ import { findRun } from '../../src/runs/run.ts'
 import { sql } from '../../src/store/sql.ts'
 import type { Store } from '../../src/store/store.ts'
 import { run, single } from '../../src/store/transition.ts'
-import { registerThisProcess } from '../../src/workers/register.ts'
-import { engines, temporaryFolder } from '../support/engines.ts'
-import { LEASE_MS } from '../support/world.ts'
-
-const aWorker = (store: Store, body: FunctionBody) =>
-  registerThisProcess({
-    store,
-    agents: new Map([['payer', { name: 'payer', body }]]),
-    clock: systemClock,
-    random,
-    home: join(temporaryFolder(), 'home'),
-    kind: 'daemon',
-    leaseMs: LEASE_MS,
-    limits: {},
-    concurrency: 1,
-    graceMs: 1_000,
-    warn: () => {},
-  })
+import { engines } from '../support/engines.ts'
+import { aPayer } from '../support/one-worker.ts'
 
 /** As if it were that process. */
 const become = single((id: WorkerId, pid: number) =>
@@ -47,7 +29,7 @@ async function takenOver(store: Store, body: FunctionBody, had: 'a step' | 'noth
   const identity = processIdentity(daemon.pid)!
   const [begun, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const wait = () => (begun.resolve(), go.promise)
-  const first = await aWorker(store, (call) => (had === 'nothing' ? wait() : call.step('pay', wait)))
+  const first = await aPayer(store, (call) => (had === 'nothing' ? wait() : call.step('pay', wait)))
   const id = newRunId(random)
   await store.apply(openCalls, 'payer')
   await store.apply(callOne, { id, agent: 'payer', input: '1' })
@@ -55,7 +37,7 @@ async function takenOver(store: Store, body: FunctionBody, had: 'a step' | 'noth
   await begun.promise
   await first.drain(0)
   await store.apply(become, first.id, daemon.pid!)
-  const second = await aWorker(store, body)
+  const second = await aPayer(store, body)
   expect(await second.recover()).toHaveLength(1)
   await second.settled()
   await second.drain(0)

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 
 import { describe, expect, onTestFinished, test } from 'vitest'
 
-import { systemClock } from '../../src/base/clock.ts'
 import { newAttemptId, newRunId, newWorkerId, systemRandomness as random } from '../../src/base/ids.ts'
 import { LIMITS } from '../../src/base/limits.ts'
 import { thisPlace } from '../../src/processes/identity.ts'
@@ -15,10 +14,9 @@ import { heldAttempts, takeOverRun } from '../../src/runs/recover.ts'
 import { isTerminal } from '../../src/runs/run.ts'
 import { registerWorker } from '../../src/runs/worker.ts'
 import type { Store } from '../../src/store/store.ts'
-import type { AnyAgent } from '../../src/workers/agents/execute-agent.ts'
 import { commandFolder } from '../../src/workers/home.ts'
-import { registerThisProcess } from '../../src/workers/register.ts'
 import { engines, temporaryFolder } from '../support/engines.ts'
+import { oneWorker } from '../support/one-worker.ts'
 import { Installation, processesWith, until } from '../support/holdfast.ts'
 import { assertInvariants } from '../support/invariants.ts'
 import { LEASE_MS, claim, reread, someIdentity, submitted } from '../support/world.ts'
@@ -36,7 +34,7 @@ describe.each(engines)('a defect while a run is carried out, on $name', (engine)
     const place = new Installation()
     const [program, ...args] = place.append('once')
     const { id } = await submitted(store, { request: { kind: 'command', argv: [program!, ...args], cwd: '/' } })
-    const worker = await aWorker({ ...storeMethods(store), apply })
+    const worker = await oneWorker({ ...storeMethods(store), apply })
     await worker.start()
     await until('the run has ended', async () => {
       await worker.tend()
@@ -77,7 +75,7 @@ describe.each(engines)('a run that could not be carried out again and again, on 
   test('is given up when nothing of its command runs any more [control/stop-means-stopped]', async () => {
     const store = await (await engine.database()).open()
     const { id, isAtWork } = await stuck(store)
-    const worker = await aWorker(store)
+    const worker = await oneWorker(store)
     await worker.recover()
     await worker.settled()
     expect(await reread(store, id)).toMatchObject({ state: 'failed', code: 'internal' })
@@ -93,7 +91,7 @@ describe.each(engines)('a run that could not be carried out again and again, on 
       if ((look as unknown) === takeoversOf) await takenOver()
       return store.read(look, ...args)
     }
-    const worker = await aWorker({
+    const worker = await oneWorker({
       ...storeMethods(store),
       apply: (change, ...args) => store.apply(change, ...args),
       read,
@@ -119,7 +117,7 @@ describe.each(engines)('a worker that stops while it is claiming calls, on $name
     }
     let carriedOut = 0
     const body = () => Promise.resolve((carriedOut += 1))
-    const worker = await aWorker({ ...storeMethods(store), apply }, new Map([['adder', { name: 'adder', body }]]))
+    const worker = await oneWorker({ ...storeMethods(store), apply }, new Map([['adder', { name: 'adder', body }]]))
     await store.apply(openCalls, 'adder')
     await store.apply(callOne, { id: newRunId(random), agent: 'adder', input: '1' })
     await worker.start()
@@ -143,14 +141,14 @@ describe.each(engines)('a call whose function left the program, on $name', (engi
       begun.resolve()
       return new Promise<never>(() => {})
     }
-    const before = await aWorker(store, new Map([['adder', { name: 'adder', body }]]))
+    const before = await oneWorker(store, new Map([['adder', { name: 'adder', body }]]))
     await store.apply(openCalls, 'adder')
     const id = newRunId(random)
     await store.apply(callOne, { id, agent: 'adder', input: '1' })
     await before.start()
     await begun.promise
     expect(await before.drain(0)).toEqual({ handedOver: 1 })
-    const after = await aWorker(store)
+    const after = await oneWorker(store)
     await after.recover()
     expect((await reread(store, id)).state).toBe('running')
     await store.apply(cancelRun, id, { by: 'somebody' })
@@ -161,21 +159,6 @@ describe.each(engines)('a call whose function left the program, on $name', (engi
     await assertInvariants(store)
   })
 })
-
-const aWorker = (store: Store, agents: ReadonlyMap<string, AnyAgent> = new Map()) =>
-  registerThisProcess({
-    store,
-    agents,
-    clock: systemClock,
-    random,
-    home: join(temporaryFolder(), 'home'),
-    kind: 'daemon',
-    leaseMs: LEASE_MS,
-    limits: {},
-    concurrency: 1,
-    graceMs: 1_000,
-    warn: () => {},
-  })
 
 const storeMethods = (store: Store): Omit<Store, 'apply'> => ({
   engine: store.engine,
