@@ -1,6 +1,8 @@
 import { execFileSync } from 'node:child_process'
 
+import { describeError } from '../src/base/errors.ts'
 import type { Method, Outcome } from './method.ts'
+import { broken } from './played.ts'
 import { nextOf } from './rounds.ts'
 import type { Round } from './rounds.ts'
 import { Tally } from './tally.ts'
@@ -50,6 +52,10 @@ export async function campaign(method: Method, settings: Settings): Promise<numb
   const most = Math.min(settings.most, upTo)
   try {
     await method.run({ first, most, isOver, tell: (outcome) => hear(method, tally, outcome) })
+  } catch (error) {
+    // Without a case nothing was tried: then it is the machine that lacks something.
+    if (tally.isEmpty) throw error
+    hear(method, tally, broken(tally.last + 1, describeError(error)))
   } finally {
     clearInterval(keeping)
     process.off('exit', keepIt)
@@ -84,11 +90,12 @@ async function beginning(method: Method, { from, repeats, totals }: Settings): P
   return from === undefined ? { first, upTo: most, round } : { first: from, upTo, round }
 }
 
-/** After a signal nobody knows whether it was the signal that a case stumbled over. */
+/** After a signal nobody knows whether it was the signal that a case stumbled over: that is told, and not counted. */
 function hear(method: Method, tally: Tally, outcome: Outcome): void {
-  if (isAsked && outcome.problems.length > 0) return
-  tally.tell(outcome)
-  if (outcome.problems.length > 0) print(method, outcome)
+  const isGood = outcome.problems.length === 0
+  if (isGood || !isAsked) tally.tell(outcome)
+  if (!isGood) print(method, outcome)
+  if (!isGood && isAsked) console.log('  not counted: it was asked to end before')
 }
 
 /** Read again, since another campaign may have written meanwhile. */
@@ -104,7 +111,7 @@ function commit(): string {
   const options = { encoding: 'utf8', cwd: import.meta.dirname, stdio: 'pipe' } as const
   const git = (...args: string[]) => execFileSync('git', args, options).trim()
   try {
-    const isChanged = git('status', '--porcelain', '--', '../src') !== ''
+    const isChanged = git('status', '--porcelain', '--', '../src', '.', '../test/support', ':!totals.json') !== ''
     return git('rev-parse', '--short', 'HEAD') + (isChanged ? ' (changed)' : '')
   } catch {
     return 'unknown'

@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os'
 import { createInterface } from 'node:readline'
 
 import type { Campaign, Outcome } from './method.ts'
+import { broken, played } from './played.ts'
 
 /** No case takes so long: whoever says nothing any more hangs. */
 const SILENCE_MS = 5 * 60_000
@@ -32,9 +33,11 @@ async function oneProcess({ first, most, isOver, tell }: Campaign, script: strin
     if (isOver()) child.stdin.end()
   }
   clearTimeout(patience)
-  await exited
-  if (isSilent) tell({ seed: first + job + told * jobs, faults: {}, runs: 0, effects: 0, problems: [HANGS] })
-  if (told < share && !isSilent && !isOver()) throw new Error(`a process ended after ${told} of ${share} cases`)
+  const [code, signal] = (await exited) as [number | null, string | null]
+  if (isSilent || code !== 0) {
+    const why = isSilent ? HANGS : `its process ended (${signal ?? code})`
+    tell(broken(first + job + told * jobs, why))
+  }
 }
 
 /** The other side: case after case, until nobody wants more. */
@@ -44,7 +47,7 @@ export async function playUntilToldToStop(play: (seed: number) => Promise<Omit<O
   process.stdin.on('end', () => enough.abort()).resume()
   for (let each = 0; each < most && !enough.signal.aborted; each += 1) {
     const seed = first + each * every
-    process.stdout.write(`${JSON.stringify({ seed, ...(await play(seed)) })}\n`)
+    process.stdout.write(`${JSON.stringify(await played(seed, () => play(seed)))}\n`)
     // What is said on standard input is heard between two cases.
     await new Promise((resolve) => setImmediate(resolve))
   }

@@ -35,6 +35,11 @@ export class Tally {
     if (outcome.problems.length > 0) this.failed.push(outcome.seed)
   }
 
+  /** The highest seed that was told. */
+  get last(): number {
+    return this.#last
+  }
+
   get isEmpty(): boolean {
     return this.#told.size === 0
   }

@@ -27,7 +27,8 @@ export async function play(sides: Sides, seed: number): Promise<Omit<Outcome, 's
   const property = fc.asyncProperty(someCommands, async (commands) => {
     lived = await live(sides, commands)
   })
-  await fc.check(property, { seed, numRuns: 1, endOnFailure: true })
+  const { failed, errorInstance } = await fc.check(property, { seed, numRuns: 1, endOnFailure: true })
+  if (failed) throw errorInstance
   const { done = [], runs = 0, problem } = lived ?? {}
   const faults: Record<string, number> = {}
   for (const fault of done.flatMap((kind) => FAULTS[kind] ?? [])) faults[fault] = (faults[fault] ?? 0) + 1

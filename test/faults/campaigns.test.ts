@@ -1,11 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdtempSync, readFileSync, readdirSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
+import { campaign as campaignOf } from '../../faults/campaign.ts'
 import { merge } from '../../faults/merge.ts'
+import type { Campaign, Outcome } from '../../faults/method.ts'
+import { inProcesses } from '../../faults/processes.ts'
 import { nextOf, progressOf } from '../../faults/rounds.ts'
 import { Tally } from '../../faults/tally.ts'
 import { emptyTotal, enter, readTotals } from '../../faults/totals.ts'
@@ -120,6 +123,36 @@ test('a campaign writes down how far it is, and has counted all that it was told
   const { cases, campaigns, nextSeed } = readTotals(totals).kill!
   expect(cases).toBe(Number(/^(\d+) kills/m.exec(said())?.[1]))
   expect({ campaigns: campaigns.length, nextSeed }).toEqual({ campaigns: 1, nextSeed: cases + 1 })
+})
+
+test('a case that breaks, and one whose process does, are failing ones', async () => {
+  const script = join(mkdtempSync(join(tmpdir(), 'campaign-')), 'worker.ts')
+  const processes = new URL('../../faults/processes.ts', import.meta.url).href
+  writeFileSync(
+    script,
+    `import { playUntilToldToStop } from '${processes}'
+    await playUntilToldToStop(async (seed) => {
+      if (seed === 2) throw new Error('a store that cannot be closed')
+      if (seed > 2) process.exit(3)
+      return { faults: {}, runs: 1, effects: 1, problems: [] }
+    })`,
+  )
+  const told: Outcome[] = []
+  await inProcesses({ first: 1, most: 4, isOver: () => false, tell: (outcome) => told.push(outcome) }, script)
+  const problems = told.toSorted((a, b) => a.seed - b.seed).map(({ seed, problems: found }) => [seed, ...found])
+  const ended = 'it broke: its process ended (3)'
+  expect(problems).toEqual([[1], [2, 'it broke: a store that cannot be closed'], [3, ended], [4, ended]])
+})
+
+test('a campaign that breaks has a failing case in its counters', async () => {
+  const totals = join(mkdtempSync(join(tmpdir(), 'campaign-')), 'totals.json')
+  const run = async ({ first, tell }: Campaign) => {
+    tell({ seed: first, faults: {}, runs: 1, effects: 1, problems: [] })
+    throw new Error('the daemon did not start')
+  }
+  const settings = { minutes: 1, most: 10, totals, keepMinutes: 1 }
+  expect(await campaignOf({ name: 'kill', title: 'Kills', cases: 'kills', run }, settings)).toBe(1)
+  expect(readTotals(totals).kill).toMatchObject({ cases: 2, failures: 1, campaigns: [{ failed: [2] }] })
 })
 
 test('a PostgreSQL server does not outlive the campaign that began it, however that ends', async () => {
