@@ -20,6 +20,18 @@ export interface Described {
   readonly times?: string
   /** Which harms it would see. */
   readonly sees: readonly Harm[]
+  /** Of some of them: since when (UTC). What was run before has not looked for it. */
+  readonly later?: Partial<Record<Harm, string>>
+  /** What it counts, where that is not what went wrong. */
+  readonly counts?: string
+  /** Kinds that it counts beside what went wrong: what came of it. */
+  readonly beside?: RegExp
+}
+
+/** What went wrong, or whatever it counts. */
+export function countedBy({ beside }: Described, { faults }: Pick<Total, 'faults'>): number {
+  const kinds = Object.entries(faults).filter(([kind]) => beside?.test(kind) !== true)
+  return faultsOf({ faults: Object.fromEntries(kinds) })
 }
 
 export const HARMS = {
@@ -27,9 +39,11 @@ export const HARMS = {
   lost: 'acknowledged messages, results or files that were gone',
   unauthorised: 'effects that nobody had allowed',
   stuck: 'runs that never came to an end',
+  unequal: 'answers or public JSON that differ from the model, or between the databases',
+  failed: 'runs that failed although nothing kept them from their end',
   overwritten: 'ends that a later one replaced, or a fenced worker that changed something',
   survivor: 'processes that outlived their cancel by more than 5 s',
-  crash: 'inputs that crashed, hung or filled the memory of a process',
+  crash: 'inputs that crashed, hung or filled the memory of a process, or were refused by a raw error',
   unseen: 'planted bugs that no test saw',
 } as const
 export type Harm = keyof typeof HARMS
@@ -56,7 +70,7 @@ export const DESCRIBED: readonly Described[] = [
     name: 'exhaustive',
     heading: 'Every boundary',
     real: 'The same world as in the simulation, with twelve scenarios that are written down.',
-    wrong: 'Each of eight faults at each boundary of each scenario, one at a time.',
+    wrong: 'At each boundary of each scenario each fault that is possible there, of eight, one at a time.',
     goals: [],
     sees: ['twice', 'lost', 'unauthorised', 'stuck', 'overwritten'],
   },
@@ -73,10 +87,11 @@ export const DESCRIBED: readonly Described[] = [
     heading: 'Power loss',
     real: 'The writes and syncs that a run makes, recorded; the database and the files, opened again from each disk that could be left. Of a git transaction: its repository, asked by git itself before and after a worker has recovered it.',
     wrong:
-      'Unsynced writes all lost, all kept, each one lost, the last one torn; folder entries that were not synced are gone.',
+      'At many instants of it: unsynced writes all lost, all kept, one of them lost, the last one torn; folder entries that were not synced are gone.',
     goals: [{ what: 'states of the disk', goal: 100_000, seen: faultsOf }],
     times: 'the slowest opening of one of its disks',
-    sees: ['twice', 'lost'],
+    sees: ['lost'],
+    counts: 'states of a disk',
   },
   {
     name: 'sick-disk',
@@ -107,6 +122,7 @@ export const DESCRIBED: readonly Described[] = [
       'SIGSTOP at a boundary for longer than the lease, a takeover, SIGCONT; the wall clock is an hour or 400 days off, steps back, drifts.',
     goals: [cases('takeovers', 2_000)],
     sees: ['twice', 'lost', 'stuck', 'overwritten'],
+    beside: /^zombie ended|taken over/,
   },
   {
     name: 'model-based',
@@ -115,7 +131,8 @@ export const DESCRIBED: readonly Described[] = [
     wrong:
       'Nothing breaks: sequences of commands are drawn, and after each step both databases must answer what a small reference model answers.',
     goals: [cases('sequences', 50_000)],
-    sees: ['twice', 'lost', 'overwritten'],
+    sees: ['lost', 'overwritten', 'unequal'],
+    counts: 'misfortunes among the commands',
   },
   {
     name: 'hostile-tools',
@@ -126,6 +143,7 @@ export const DESCRIBED: readonly Described[] = [
     goals: [cases('cancels', 1_000)],
     times: 'from the cancel until the last process was gone',
     sees: ['survivor', 'stuck'],
+    beside: /^contained by/,
   },
   {
     name: 'fuzzing',
@@ -134,7 +152,8 @@ export const DESCRIBED: readonly Described[] = [
     wrong:
       'Broken, partial, huge, wrongly typed and hostile input on six surfaces, made from the routes, the commands and the schemas of the product and cut up by the seed.',
     goals: [{ what: 'inputs on the surface that has least', goal: 100_000, seen: leastSurface }],
-    sees: ['crash', 'unauthorised'],
+    sees: ['crash', 'unauthorised', 'stuck'],
+    counts: 'inputs',
   },
   {
     name: 'soak',
@@ -152,6 +171,7 @@ export const DESCRIBED: readonly Described[] = [
       'A bug is put into the product: no fence, an early acknowledgement, a blind retry, a Host that is trusted. A test must fail.',
     goals: [],
     sees: ['unseen'],
+    counts: 'bugs',
   },
 ]
 

@@ -1,3 +1,5 @@
+import type { Harm } from './described.ts'
+
 /** What the campaigns found in the product, by hand: each is mended, has a test of its own, and stands in CHANGELOG.md. */
 export interface Found {
   readonly method: string
@@ -112,6 +114,31 @@ export const FOUND: readonly Found[] = [
     now: 'The probe of a write is asked once more before it is run again, and the word of who had begun it counts until then.',
   },
   {
+    method: 'zombies',
+    what: 'A command that changed hands twice was looked for in the home of its second worker, not found there, and its run was lost.',
+    now: 'It is looked for where it was started, and a stop for a lost lease carries a fence.',
+  },
+  {
+    method: 'zombies',
+    what: 'A run that was ended by a worker whose clock was 400 days behind was forgotten by a daemon with the right clock, as one of that age.',
+    now: 'Nothing is forgotten sooner than it would be had it ended when it was asked for, and a clock that is suddenly far ahead is not believed for a day.',
+  },
+  {
+    method: 'simulation',
+    what: 'A disk that failed while somebody looked who could still do a write failed its function; a person said that the write did not happen, and the paused worker did it.',
+    now: 'The look is repeated, whoever could still do it is ended however the function ends, and that it was done counts over what others said.',
+  },
+  {
+    method: 'model-based',
+    what: 'The word of a worker counted for a write that it had never begun.',
+    now: 'It is refused.',
+  },
+  {
+    method: 'fuzzing',
+    what: 'Refusals of settings, durations, schemas and home folders repeated a hundred thousand letters, or were the raw words of Node or of the system.',
+    now: 'They are sentences of ours, and repeat the beginning.',
+  },
+  {
     method: 'power-loss',
     what: 'What a power loss had left of the private tree of a git transaction, with files that were missing or empty, was landed.',
     now: 'A tree of another boot is relied upon only where it was written out after the last that was done in it.',
@@ -121,41 +148,84 @@ export const FOUND: readonly Found[] = [
 const LONG_HOME =
   'a home folder whose name no file can have (sixty thousand letters, a NUL) was refused by the words of the system, and is by ours now; a test has it'
 
-/** What is known of cases that failed, by method and seed. */
-export const EXPLAINED: Readonly<Record<string, string>> = {
-  'fuzzing 5672': LONG_HOME,
-  'fuzzing 6698': LONG_HOME,
-  'fuzzing 19569':
-    'a setting that is an object with a `toString` of its own, where one of a few words was wanted, was refused by a `TypeError`, and is by a sentence now; a test has it',
+/** What is known of a case that failed; without a harm it was the check that was wrong. */
+export interface Explained {
+  readonly harm?: Harm
+  readonly words: string
+}
+
+/** By method and seed. */
+export const EXPLAINED: Readonly<Record<string, Explained>> = {
+  'fuzzing 5672': { harm: 'crash', words: LONG_HOME },
+  'fuzzing 6698': { harm: 'crash', words: LONG_HOME },
+  'fuzzing 19569': {
+    harm: 'crash',
+    words:
+      'a setting that is an object with a `toString` of its own, where one of a few words was wanted, was refused by a `TypeError`, and is by a sentence now; a test has it',
+  },
   ...Object.fromEntries(
     [16285, 16291, 16297, 16303, 16309, 16315, 16321].map((seed) => [
       `fuzzing ${seed}`,
-      'of one store, one case: a client had said that a call, for which a person was asked, was answered there, after its turn had ended; the turn went on to say that it waits for a decision, although nobody could make one. It waits for its client now; a test has it',
+      {
+        harm: 'stuck',
+        words:
+          'of one store, one case: a client had said that a call, for which a person was asked, was answered there, after its turn had ended; the turn went on to say that it waits for a decision, although nobody could make one. It waits for its client now; a test has it',
+      },
     ]),
   ),
-  'fuzzing 11973':
-    'a schema whose type had fifty thousand characters was refused in a sentence that repeated all of them; it repeats the beginning now, and a test has it',
-  'fuzzing 7911':
-    'of the address of an MCP server with a very long name Node says that it can be read, and then does not: the configuration was refused by a `TypeError`, and is by a sentence now; a test has it',
-  'fuzzing 1753':
-    'the end of a session whose error was called `__proto__` was looked up in an object, found there what every object has, and the database refused that: the event was answered with an error. The word is in a test now',
-  'simulation 153':
-    'the wall clock was set back by ten minutes, and the world was judged before what waits for a time of that clock could go on; nothing was lost, and worlds wait for it now',
-  'zombies 551':
-    'a worker was paused in front of a write, and its run taken over; a person looked, saw nothing, and had it run again; meanwhile the worker woke, did it and ended, so that nobody stood in the way any more, and it was done again. Where a write has a probe, that is asked once more now before it is run again, and the word of who had begun it counts until then; tests have both',
-  'zombies 866': 'the same, of a tool that has no probe',
-  'simulation 10599':
-    'a worker was paused in front of a write of a function; whoever took it over met a disk that failed just when it looked who could still do it, and the function was failed for that; a person looked, saw nothing, and said that it did not happen; the worker woke and did it. Such a look is repeated now; whoever could still do it is ended however the function ends; and that it was done counts over what others said, when the run is over. Tests have all three, and with the last alone the seed passes',
-  'zombies 1100':
-    'a run that a worker had ended whose clock was 400 days behind was that old for a daemon with the right clock, and was forgotten as such, after 90 days. Nothing is forgotten sooner than it would be had it ended when it was asked for; and a clock that is suddenly far ahead has a day to be set right before anything is forgotten. Tests have both',
+  'fuzzing 11973': {
+    harm: 'crash',
+    words:
+      'a schema whose type had fifty thousand characters was refused in a sentence that repeated all of them; it repeats the beginning now, and a test has it',
+  },
+  'fuzzing 7911': {
+    harm: 'crash',
+    words:
+      'of the address of an MCP server with a very long name Node says that it can be read, and then does not: the configuration was refused by a `TypeError`, and is by a sentence now; a test has it',
+  },
+  'fuzzing 1753': {
+    harm: 'crash',
+    words:
+      'the end of a session whose error was called `__proto__` was looked up in an object, found there what every object has, and the database refused that: the event was answered with an error. The word is in a test now',
+  },
+  'simulation 153': {
+    words:
+      'the wall clock was set back by ten minutes, and the world was judged before what waits for a time of that clock could go on; nothing was lost, and worlds wait for it now',
+  },
+  'zombies 551': {
+    harm: 'twice',
+    words:
+      'a worker was paused in front of a write, and its run taken over; a person looked, saw nothing, and had it run again; meanwhile the worker woke, did it and ended, so that nobody stood in the way any more, and it was done again. Where a write has a probe, that is asked once more now before it is run again, and the word of who had begun it counts until then; tests have both',
+  },
+  'zombies 866': { harm: 'twice', words: 'the same, of a tool that has no probe' },
+  'simulation 10599': {
+    harm: 'overwritten',
+    words:
+      'a worker was paused in front of a write of a function; whoever took it over met a disk that failed just when it looked who could still do it, and the function was failed for that; a person looked, saw nothing, and said that it did not happen; the worker woke and did it. Such a look is repeated now; whoever could still do it is ended however the function ends; and that it was done counts over what others said, when the run is over. Tests have all three, and with the last alone the seed passes',
+  },
+  'zombies 1100': {
+    harm: 'lost',
+    words:
+      'a run that a worker had ended whose clock was 400 days behind was that old for a daemon with the right clock, and was forgotten as such, after 90 days. Nothing is forgotten sooner than it would be had it ended when it was asked for; and a clock that is suddenly far ahead has a day to be set right before anything is forgotten. Tests have both',
+  },
   ...Object.fromEntries(
     [4069, 4182, 4203, 4351].map((seed) => [
       `model-based ${seed}`,
-      'the word of who had begun a write counted for the first time also where a person has it run again, and the model did not know that; it does now, and so it was found that the same word counted for a write that had never begun: nobody says that, and it is refused now. The seed passes',
+      {
+        harm: 'unequal',
+        words:
+          'the word of who had begun a write counted for the first time also where a person has it run again, and the model did not know that; it does now, and so it was found that the same word counted for a write that had never begun: nobody says that, and it is refused now. The seed passes',
+      },
     ]),
   ),
-  'fuzzing 23955':
-    'a duration of a hundred thousand letters was refused in a sentence that repeated all of them; it repeats the beginning now, and a test has it',
-  'zombies 1':
-    'a command that changed hands twice was looked for in the home folder of its second worker, not found there, and ended; the run was lost and said so, nothing was done twice. It is looked for where it was started, and a stop for a lost lease carries a fence; the seed is a test now',
+  'fuzzing 23955': {
+    harm: 'crash',
+    words:
+      'a duration of a hundred thousand letters was refused in a sentence that repeated all of them; it repeats the beginning now, and a test has it',
+  },
+  'zombies 1': {
+    harm: 'failed',
+    words:
+      'a command that changed hands twice was looked for in the home folder of its second worker, not found there, and ended; the run was lost and said so, nothing was done twice. It is looked for where it was started, and a stop for a lost lease carries a fence; the seed is a test now',
+  },
 }

@@ -48,7 +48,7 @@ export const OTHERS: readonly Other[] = [
     what: 'TigerBeetle (a database)',
     how: 'a deterministic simulator of the whole cluster, replayed by seed and commit; a Jepsen analysis, by others',
     figures: 'Jepsen: two safety issues and seven crashes in 0.16.11 to 0.16.30; of all issues one was open in 0.16.45',
-    source: ['the VOPR', 'https://docs.tigerbeetle.com/about/vopr'],
+    source: ['Jepsen: TigerBeetle 0.16.11', 'https://jepsen.io/analyses/tigerbeetle-0.16.11'],
   },
   {
     what: 'FoundationDB (a database)',
@@ -59,7 +59,7 @@ export const OTHERS: readonly Other[] = [
   {
     what: 'SQLite (a database)',
     how: 'out of memory, I/O errors, crashes and power loss at each operation; fuzzing',
-    figures: 'every branch of the core covered; millions of cases before a release',
+    figures: 'every branch of the core covered; hundreds of millions of tests in the soak before a release',
     source: ['How SQLite is tested', 'https://www.sqlite.org/testing.html'],
   },
 ]

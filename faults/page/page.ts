@@ -2,11 +2,10 @@
 import { table } from '../../scripts/docs/markdown.ts'
 import { progressOf } from '../rounds.ts'
 import type { Progress } from '../rounds.ts'
-import { faultsOf } from '../totals.ts'
 import type { CampaignTotal, Total, Totals } from '../totals.ts'
 import { recoveredWithin } from './charts.ts'
 import type { Plot } from './charts.ts'
-import { DESCRIBED, HARMS } from './described.ts'
+import { DESCRIBED, HARMS, countedBy } from './described.ts'
 import type { Described, Goal, Harm } from './described.ts'
 import { EXPLAINED, FOUND } from './found.ts'
 import { OTHERS } from './others.ts'
@@ -26,8 +25,8 @@ npm run faults -- --method simulation --seed 4711 --cases 1   # one case again
 npm run faults:page                                       # this page, from what has come together
 \`\`\`
 
-A campaign goes on with the seed at which the last one ended, and adds what it saw to \`faults/totals.json\`, every two minutes and when it is interrupted; a failure is printed with its seed and the
-shortest way to it. A method that is a table goes round it, however many campaigns that takes. With a seed a case is repeated, and nothing is added. What was counted in two clones is put together by
+A campaign goes on with the seed at which the last one ended, and adds what it saw to \`faults/totals.json\`, every two minutes and when it is interrupted. A failure is printed with its seed, and the first of them is made shorter as long as it
+still fails: a world, a sequence or an input by leaving out what is not needed; a plan for real processes by playing it with less in it; a case of a table, a scene of kill and a life of power-loss are one story each, and told as they are. A method that is a table goes round it, however many campaigns that takes. With a seed a case is repeated, and nothing is added. What was counted in two clones is put together by
 \`node faults/merge.ts INTO.json FROM.json\`, and what both have is counted once. A short, fixed set of every method is part of \`npm test\`. How far a case is determined by its seed depends on what is real in it: a simulated world is the same to
 the last statement, with real processes the seed draws the scenario, the fault and its place, and the kernel does the rest.`
 
@@ -76,10 +75,22 @@ function summary(totals: Totals): string {
   if (seen.length === 0) return 'No campaign has been run yet.'
   const runs = `${number(sumOf(seen, (total) => total.runs))} runs`
   const effects = `${number(sumOf(seen, (total) => total.effects))} effects`
-  const faults = number(sumOf(seen, faultsOf))
+  const cases = `${number(sumOf(seen, (total) => total.cases))} cases`
   const failed = sumOf(seen, (total) => total.failures)
   const hours = (sumOf(seen, (total) => total.seconds) / 3_600).toFixed(1)
-  return `**${faults} faults** in ${number(sumOf(seen, (total) => total.cases))} cases, with ${runs} and ${effects}, in ${hours} hours: **${failed === 0 ? 'no failure' : `${number(failed)} failing cases`}**.`
+  return `**${counted(totals).join(', ')}** in ${cases}, with ${runs} and ${effects}, in ${hours} hours: **${failed === 0 ? 'no failure' : `${number(failed)} failing cases`}**.`
+}
+
+/** Faults are what went wrong; inputs, disks and commands are counted apart. */
+function counted(totals: Totals): string[] {
+  const words = Map.groupBy(
+    DESCRIBED.filter((described) => ran(described, totals)),
+    ({ counts = 'faults' }) => counts,
+  )
+  return [...words].map(([what, methods]) => {
+    const sum = methods.reduce((all, described) => all + countedBy(described, totals[described.name]!), 0)
+    return `${number(sum)} ${what}`
+  })
 }
 
 const names = (methods: readonly Described[]) => methods.map(({ name }) => name).join(', ')
@@ -89,21 +100,48 @@ const ran = ({ name }: Described, totals: Totals) => (totals[name]?.cases ?? 0) 
 function harmRows(totals: Totals): string[][] {
   return (Object.keys(HARMS) as Harm[]).map((harm) => {
     const methods = DESCRIBED.filter((described) => described.sees.includes(harm) && ran(described, totals))
-    const seen = methods.map(({ name }) => totals[name]!)
+    const seen = methods.map((described) =>
+      lookedForIn(described.name, totals[described.name]!, described.later?.[harm]),
+    )
     const missing = DESCRIBED.filter((described) => described.sees.includes(harm) && !ran(described, totals))
     const by = [names(methods), ...(missing.length === 0 ? [] : [`not yet by ${names(missing)}`])].filter(
       (words) => words !== '',
     )
-    return [HARMS[harm], by.join('; '), number(sumOf(seen, (total) => total.cases)), verdict(seen)]
+    const looked = seen.reduce((all, { cases }) => all + cases, 0)
+    return [HARMS[harm], by.join('; '), number(looked), verdict(harm, seen, totals)]
   })
 }
 
-/** Which harm a failing case was is in its words, not in the counter: so all of them count here. */
-function verdict(seen: readonly Total[]): string {
-  const failed = sumOf(seen, (total) => total.failures)
-  if (seen.length === 0) return 'not looked for yet'
-  return failed === 0 ? '**0**' : `at most ${number(failed)}, see the failures below`
+interface Looked {
+  readonly cases: number
+  readonly unexplained: number
 }
+
+/** All that a method has run, or what it ran since it looks for this, `from`. */
+function lookedForIn(method: string, { cases, campaigns }: Total, from = ''): Looked {
+  const later = campaigns.filter(({ at }) => at >= from)
+  const sum = (of: (campaign: CampaignTotal) => number) => later.reduce((all, campaign) => all + of(campaign), 0)
+  const explained = (campaign: CampaignTotal) => namesOf(method, campaign).filter((name) => name in EXPLAINED).length
+  return {
+    cases: from === '' ? cases : sum((each) => each.cases),
+    unexplained: sum((each) => each.failures - explained(each)),
+  }
+}
+
+/** Which harm a failing case was is known when somebody has explained it; until then it may be any that its method sees. */
+function verdict(harm: Harm, seen: readonly Looked[], totals: Totals): string {
+  if (seen.every(({ cases }) => cases === 0)) return 'not looked for yet'
+  const found = allFailed(totals).filter((name) => EXPLAINED[name]?.harm === harm).length
+  const open = seen.reduce((all, { unexplained }) => all + unexplained, 0)
+  const more = open === 0 ? [] : [`up to ${number(open)} that nobody has explained yet`]
+  const words = found === 0 ? [] : [`${number(found)}, mended since`]
+  return [...words, ...more].join('; ') || '**0**'
+}
+
+const allFailed = (totals: Totals): string[] =>
+  Object.entries(totals).flatMap(([name, { campaigns }]) => campaigns.flatMap((campaign) => namesOf(name, campaign)))
+
+const namesOf = (method: string, { failed }: CampaignTotal) => failed.map((seed) => `${method} ${seed}`)
 
 function failures(totals: Totals): string {
   const lines = DESCRIBED.flatMap(({ name }) => {
@@ -111,7 +149,7 @@ function failures(totals: Totals): string {
     if (total === undefined || total.failures === 0) return []
     const failing = total.campaigns.filter((campaign) => campaign.failures > 0)
     const words = failing.map((campaign) => `${number(campaign.failures)} ${inWords(campaign)}`)
-    const known = explained(
+    const known = explanations(
       name,
       failing.flatMap(({ failed }) => failed),
     )
@@ -125,8 +163,8 @@ function failures(totals: Totals): string {
 }
 
 /** Seeds that came to the same have one sentence. */
-function explained(name: string, seeds: readonly number[]): string[] {
-  const known = Map.groupBy(seeds, (seed) => EXPLAINED[`${name} ${seed}`])
+function explanations(name: string, seeds: readonly number[]): string[] {
+  const known = Map.groupBy(seeds, (seed) => EXPLAINED[`${name} ${seed}`]?.words)
   return [...known].flatMap(([words, same]) =>
     words === undefined ? [] : [` Seed${same.length === 1 ? '' : 's'} ${same.join(', ')}: ${words}.`],
   )
@@ -154,7 +192,7 @@ function methodRows(totals: Totals): string[][] {
     return [
       described.name,
       number(total.cases),
-      number(faultsOf(total)),
+      `${number(countedBy(described, total))}${described.counts === undefined ? '' : ` ${described.counts}`}`,
       number(total.failures),
       recovered,
       deep,
@@ -196,7 +234,7 @@ function section(
   return [
     `### ${heading}`,
     words,
-    figures(total),
+    figures(described, total),
     ...(plots.length === 0
       ? []
       : [plots.map(({ file, title }) => `![${title}](reliability/${file}.svg)`).join('\n\n')]),
@@ -204,15 +242,16 @@ function section(
   ]
 }
 
-function figures(total: Total): string {
+function figures(described: Described, total: Total): string {
+  const { counts = 'faults' } = described
   const kinds = Object.entries(total.faults).toSorted(([, one], [, other]) => other - one)
   const recovered = recoveredWithin(total, 0.99)
   const peaks = Object.entries(total.peaks).map(([name, value]) => `at most ${value.toLocaleString('en-US')} ${name}`)
   const lines = [
-    `${number(total.cases)} ${total.unit} with ${number(total.runs)} runs and ${number(total.effects)} effects; ${number(faultsOf(total))} faults; ${total.failures === 0 ? 'no failure' : `**${number(total.failures)} failures**`}.`,
+    `${number(total.cases)} ${total.unit} with ${number(total.runs)} runs and ${number(total.effects)} effects; ${number(countedBy(described, total))} ${counts}; ${total.failures === 0 ? 'no failure' : `**${number(total.failures)} failures**`}.`,
     ...(kinds.length === 0
       ? []
-      : [`Faults by kind: ${kinds.map(([kind, times]) => `${number(times)} × ${kind}`).join(', ')}.`]),
+      : [`By kind: ${kinds.map(([kind, times]) => `${number(times)} × ${kind}`).join(', ')}.`]),
     ...(recovered === undefined
       ? []
       : [`Recovered: half of the cases ${recoveredWithin(total, 0.5)}, 99 of 100 ${recovered}.`]),
