@@ -7,7 +7,7 @@ import { systemRandomness as random } from '../../src/base/ids.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Outcome } from '../method.ts'
-import { allRuns, isAtRest, verdictOn } from './check.ts'
+import { allRuns, isAtRest, takeoversFrom, verdictOn } from './check.ts'
 import type { Excuses, SelfFence } from './check.ts'
 import type { Databases, Place } from './databases.ts'
 import type { Begin, WrongClock } from './host.ts'
@@ -23,6 +23,8 @@ const REST_MS = 90_000
 const LOOK_MS = 40
 /** Longer than a worker that was paused is patient. */
 const CUT_OFF_LEASES = 1.5
+/** So long those that came back go by the clock that was set while they slept. */
+const AWAKE_LEASES = 0.7
 
 interface Stopped {
   readonly host: Host
@@ -37,23 +39,35 @@ class Scene {
   readonly ledger: string
   readonly promised = nothing()
   readonly faults: Record<string, number> = {}
-  readonly problems: string[] = []
+  readonly problems: string[]
+  /** Those that are to begin, and those that have. */
+  readonly waiting: readonly Host[]
   readonly hosts: Host[] = []
   readonly stopped: Stopped[] = []
   stoppedAt: number | undefined
-  /** From when on everything could go on: the end of the last lease, or, where somebody had to come back first, his return. */
+  /**
+   * From when on everything could go on: the end of the last lease, or, where somebody had to come back first, his return, or, where
+   * clocks were wrong, the instant in which they were set right.
+   */
   freeAt = 0
   restedAt: number | undefined
 
-  constructor(plan: Plan, store: Store, place: Place) {
+  constructor(plan: Plan, store: Store, place: Place, waiting: readonly Host[], problems: string[]) {
+    this.problems = problems
+    this.waiting = waiting
     this.plan = plan
     this.store = store
     this.place = place
     this.ledger = join(place.folder, 'ledger.txt')
   }
 
-  fault(kind: string): void {
-    this.faults[kind] = (this.faults[kind] ?? 0) + 1
+  fault(kind: string, times = 1): void {
+    if (times > 0) this.faults[kind] = (this.faults[kind] ?? 0) + times
+  }
+
+  /** How often a run was taken from one of those that stopped. */
+  takeovers(from: readonly Stopped[] = this.stopped): Promise<number> {
+    return takeoversFrom(this.store, new Set(from.map(({ host }) => host.workerId).filter((id) => id !== undefined)))
   }
 
   begin(host: Host, index: number): void {
@@ -70,6 +84,7 @@ class Scene {
       leaseMs: this.plan.leaseMs,
       ledger: this.ledger,
       clock: this.clockOf(index, 'from the beginning'),
+      clockFile: `${home}.clock`,
       cutOffMs: this.plan.cutOff && zombie !== undefined ? this.plan.leaseMs * CUT_OFF_LEASES : 0,
       ...(zombie === undefined ? {} : { boundary: zombie.boundary }),
     }
@@ -100,36 +115,54 @@ class Scene {
   }
 }
 
-/** Plays one case. */
+/** Plays one case. Whatever breaks, also while it is put away, is a problem of its seed. */
 export async function play(seed: number, databases: Databases, hosts: Hosts): Promise<Outcome> {
+  const putAway: (() => Promise<void>)[] = []
+  const problems: string[] = []
+  const broke = (error: unknown) => void problems.push(`broke off: ${String(error)}`)
+  const scene = await open(seed, databases, hosts, problems, putAway).catch(broke)
+  const seen = await (scene && act(scene, hosts))?.catch(broke)
+  for (const each of putAway.reverse()) await each().catch(broke)
+  const faults = scene?.faults ?? {}
+  return { seed, faults, ...(seen ?? { runs: 0, effects: 0 }), problems: told(problems, scene) }
+}
+
+/** A place with its store, and as many workers as it needs. */
+async function open(
+  seed: number,
+  databases: Databases,
+  hosts: Hosts,
+  problems: string[],
+  putAway: (() => Promise<void>)[],
+): Promise<Scene> {
   const drawn = planOf(seed, databases.engines)
-  const all = await Promise.all(Array.from({ length: drawn.zombies.length + 1 }, () => hosts.take()))
-  const plan = { ...drawn, leaseMs: hosts.leaseMs(drawn.leaseMs) }
-  const place = await databases.next(plan.engine)
+  const place = await databases.next(drawn.engine)
+  putAway.push(() => place.remove())
   const store = await openStore(place.url, { clock: systemClock, random })
-  const scene = new Scene(plan, store, place)
-  try {
-    await trouble(scene, all, hosts)
-    const before = plan.back === 'when all is done' ? await allRuns(store) : []
-    await comeBack(scene)
-    const recoveryMs = await rest(scene)
-    const now = new Map((await allRuns(store)).map((run) => [run.id, run]))
-    for (const run of before)
-      if (run.endedAt !== null && !isDeepStrictEqual(now.get(run.id), run))
-        scene.problems.push(`a run that had ended was changed by one that came back: ${run.id}`)
-    await endAll(scene)
-    scene.problems.push(...(await verdictOn(store, scene.ledger, scene.promised, excusesOf(scene))))
-    const [runs, effects] = [(await allRuns(store)).length, linesOf(scene.ledger).length]
-    const recovery = recoveryMs === undefined ? {} : { recoveryMs }
-    return { seed, faults: scene.faults, runs, effects, ...recovery, problems: told(scene) }
-  } catch (error) {
-    scene.problems.push(`broke off: ${String(error)}`)
-    return { seed, faults: scene.faults, runs: 0, effects: 0, problems: told(scene) }
-  } finally {
-    for (const host of all) await hosts.giveBack(host, scene.problems.length === 0)
-    await store.close()
-    await place.remove()
-  }
+  putAway.push(() => store.close())
+  const waiting = await Promise.all(Array.from({ length: drawn.zombies.length + 1 }, () => hosts.take()))
+  for (const host of waiting) putAway.push(() => hosts.giveBack(host, problems.length === 0))
+  const plan = { ...drawn, leaseMs: hosts.leaseMs(drawn.leaseMs) }
+  return new Scene(plan, store, place, waiting, problems)
+}
+
+async function act(scene: Scene, hosts: Hosts): Promise<Pick<Outcome, 'runs' | 'effects' | 'recoveryMs'>> {
+  const { store, plan, problems, ledger } = scene
+  await trouble(scene, hosts)
+  const before = plan.back === 'when all is done' ? await allRuns(store) : []
+  const whileStopped = await scene.takeovers()
+  scene.fault('taken over while stopped', whileStopped)
+  await comeBack(scene)
+  const recoveryMs = await rest(scene)
+  scene.fault('taken over after that', (await scene.takeovers()) - whileStopped)
+  const now = new Map((await allRuns(store)).map((run) => [run.id, run]))
+  for (const run of before)
+    if (run.endedAt !== null && !isDeepStrictEqual(now.get(run.id), run))
+      problems.push(`a run that had ended was changed by one that came back: ${run.id}`)
+  await endAll(scene)
+  problems.push(...(await verdictOn(store, ledger, scene.promised, excusesOf(scene))))
+  const [runs, effects] = [(await allRuns(store)).length, linesOf(ledger).length]
+  return { runs, effects, ...(recoveryMs === undefined ? {} : { recoveryMs }) }
 }
 
 /** What can explain that a run did not succeed, if what is recorded of it agrees. */
@@ -147,19 +180,24 @@ function fenceOf(line: string): SelfFence {
 }
 
 /** With what it takes to understand a problem. */
-function told({ problems, plan, hosts }: Scene): string[] {
-  if (problems.length === 0) return []
+function told(problems: readonly string[], scene: Scene | undefined): string[] {
+  if (problems.length === 0 || scene === undefined) return [...problems]
+  const { plan, hosts } = scene
   const lines = hosts.flatMap(({ pid, said, exit }) =>
     [...said, `exit ${exit ?? 'no'}`].map((line) => `${pid} ${line}`),
   )
   // One that cannot reach its store says the same again and again.
-  return [...problems, JSON.stringify(plan), ...new Set(lines.filter((line) => !/ (up|ready|ended)\b/.test(line)))]
+  return [
+    ...problems,
+    JSON.stringify(plan),
+    ...new Set(lines.filter((line) => !/ (up|ready|ended|worker)\b/.test(line))),
+  ]
 }
 
 /** Until those that are to stop have stopped, each as it takes over from the one before, and the last one carries on. */
-async function trouble(scene: Scene, all: readonly Host[], hosts: Hosts): Promise<void> {
-  const { plan, store, ledger, promised } = scene
-  for (const work of plan.work) await askFor(store, work, ledger, promised)
+async function trouble(scene: Scene, hosts: Hosts): Promise<void> {
+  const { plan, store, promised, waiting: all } = scene
+  for (const work of plan.work) await askFor(store, work, scene.ledger, promised)
   const last = plan.zombies.length
   if (plan.together) for (const [index, host] of all.entries()) scene.begin(host, index)
   for (const [index, host] of all.entries()) {
@@ -172,14 +210,11 @@ async function trouble(scene: Scene, all: readonly Host[], hosts: Hosts): Promis
   }
   if (plan.clock !== undefined) setWrong(scene)
   const { back, leaseMs } = plan
-  const taken = () => linesOf(ledger).length
-  const atFirst = taken()
-  const isLongTaken = longTaken(scene)
   const isTime = {
     'when all is done': () => isAtRest(store),
-    'in the middle': async () => taken() > atFirst || (await isAtRest(store)),
+    'in the middle': inTheMiddle(scene),
     'as soon as the lease is over': () => false,
-    'when another has it': isLongTaken,
+    'when another has it': longTaken(scene),
   }[back]
   // What cannot go on without the one that is stopped waits for it; so it does come back.
   const isRested = await scene.until(
@@ -188,6 +223,20 @@ async function trouble(scene: Scene, all: readonly Host[], hosts: Hosts): Promis
   )
   scene.freeAt = isRested ? (scene.stoppedAt ?? 0) + leaseMs : performance.now()
   if (isRested && back === 'when all is done') scene.restedAt = performance.now()
+}
+
+/** Whether something was done after a run of the last that stopped was taken over; or nothing is left to do. */
+function inTheMiddle(scene: Scene): () => Promise<boolean> {
+  const { store, ledger, stopped } = scene
+  let before = linesOf(ledger).length
+  let isTaken = false
+  return async () => {
+    const lines = linesOf(ledger).length
+    isTaken ||= (await scene.takeovers(stopped.slice(-1))) > 0
+    if (isTaken && lines > before) return true
+    if (!isTaken) before = lines
+    return isAtRest(store)
+  }
 }
 
 /** Whether a command was taken over, and by one that has had the time to lay its hand on it. */
@@ -221,14 +270,26 @@ function setWrong(scene: Scene): void {
   for (const [index, host] of scene.hosts.entries()) host.setClock(scene.clockOf(index, clock.when))
 }
 
-/** The dead go, the others go on; the clocks are right again. */
+/** The dead go, the others go on; some time after that the clocks are right again. */
 async function comeBack(scene: Scene): Promise<void> {
-  if (scene.plan.clock !== undefined) for (const host of scene.hosts) host.setClock(RIGHT)
   for (const { host, dies } of scene.stopped) if (dies) await host.kill()
   for (const host of scene.hosts) host.goOn()
   if (scene.plan.cutOff) await letErrandsGo(scene)
   // Whoever comes back is a worker like any other.
   await askFor(scene.store, 'clerk', scene.ledger, scene.promised)
+  if (scene.plan.clock !== undefined) await setRight(scene)
+}
+
+/** Long enough that whoever came back has renewed what it holds, and looked for what others lost, by the clock that it found. */
+async function setRight(scene: Scene): Promise<void> {
+  const { hosts, plan, stopped } = scene
+  await scene.until(() => false, plan.leaseMs * AWAKE_LEASES)
+  for (const host of hosts) host.setClock(RIGHT)
+  scene.fault(
+    'woke to another clock',
+    stopped.filter(({ host }) => host.said.includes('wakes to another clock')).length,
+  )
+  scene.freeAt = performance.now()
 }
 
 /** Each that came back has told its commands to stop: what others have taken over goes on, and may now end. */

@@ -1,5 +1,6 @@
 import { actionsOfRun } from '../../src/actions/action.ts'
 import type { Action } from '../../src/actions/action.ts'
+import { eventsAfter } from '../../src/events/event.ts'
 import { attemptsOf } from '../../src/runs/attempt.ts'
 import type { Attempt } from '../../src/runs/attempt.ts'
 import { listRuns } from '../../src/runs/run.ts'
@@ -16,6 +17,7 @@ import type { Line } from './ledger.ts'
 import type { Acknowledged } from './people.ts'
 
 const MOST = 200
+const MOST_EVENTS = 10_000
 
 /** Whether there is still something to come. */
 export async function isAtRest(store: Store): Promise<boolean> {
@@ -28,6 +30,12 @@ export async function isAtRest(store: Store): Promise<boolean> {
 
 export const allRuns = (store: Store): Promise<Run[]> => store.read(listRuns, { limit: MOST })
 
+/** How often a run of one of these workers was taken over, by what the store has written down. */
+export async function takeoversFrom(store: Store, workers: ReadonlySet<unknown>): Promise<number> {
+  const events = await store.read(eventsAfter, 0, MOST_EVENTS)
+  return events.filter(({ type, data }) => type === 'run.taken_over' && workers.has(data['from'])).length
+}
+
 /** A worker that could not renew its lease in time stopped its commands, as it has to. */
 export interface SelfFence {
   readonly workerId: string
@@ -37,7 +45,7 @@ export interface SelfFence {
 
 /** What can be the matter besides a fault of ours. Each is believed only where the record of the run or the message agrees. */
 export interface Excuses {
-  /** As if everything had taken longer than it may: runs time out, what nobody took is a dead letter, what was delivered is forgotten. */
+  /** As if everything had taken longer than it may: runs time out, what nobody took is a dead letter. Nothing is forgotten. */
   readonly yearsOff: boolean
   readonly stops: readonly SelfFence[]
   readonly leaseMs: number
@@ -121,9 +129,9 @@ const spread = (...instants: readonly (number | null)[]) => {
   return Math.max(...known) - Math.min(...known)
 }
 
-/** It was settled when it was long over by what is written in it; or so long ago that it is forgotten. */
+/** It was settled when it was long over by what is written in it. */
 const isOutOfTime = (message: Message | undefined) =>
-  message === undefined || (message.state === 'dead' && spread(message.createdAt, message.settledAt) > DAY_MS)
+  message?.state === 'dead' && spread(message.createdAt, message.settledAt) > DAY_MS
 
 async function wrongRuns(store: Store, runs: readonly Run[], excuses: Excuses): Promise<string[]> {
   const wrong: string[] = []

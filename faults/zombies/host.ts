@@ -3,7 +3,7 @@
  * output what it does; at its boundary it stops itself, between two transactions, until somebody lets it go on.
  */
 import { flushCompileCache } from 'node:module'
-import { writeSync } from 'node:fs'
+import { readFileSync, writeSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 
 import { systemClock } from '../../src/base/clock.ts'
@@ -36,6 +36,8 @@ export interface Begin {
   readonly ledger: string
   readonly boundary?: Boundary
   readonly clock: WrongClock
+  /** The file in which the clock stands when it wakes: nobody is told that a clock was set while he slept, he looks at it. */
+  readonly clockFile: string
   /** After its stop the store cannot be reached for so long. */
   readonly cutOffMs: number
 }
@@ -54,15 +56,19 @@ const setClock = (to: WrongClock) => (wrong = { ...to, since: systemClock.monoto
 /** At once and whole: the next instant it may be stopped. */
 const say = (word: string, text = '') => void writeSync(1, `${word} ${text.replaceAll('\n', ' ')}\n`)
 
-function stopHere({ at, when }: Boundary): void {
+function stopHere({ at, when }: Boundary, clockFile: string): void {
   say('stopping', `${when} ${at}`)
   process.kill(process.pid, 'SIGSTOP')
+  const before = wrong
+  setClock(JSON.parse(readFileSync(clockFile, 'utf8')) as WrongClock)
+  const isSet = before.offsetMs !== wrong.offsetMs || before.drift !== wrong.drift
+  say('wakes', isSet ? 'to another clock' : 'to the same clock')
 }
 
 /** Serves a store until the returned function is called. */
 async function serve(order: Begin): Promise<() => Promise<number>> {
-  const { url, home, kind, leaseMs, ledger, boundary, cutOffMs } = order
-  const gate = new Gate(boundary, stopHere, cutOffMs)
+  const { url, home, kind, leaseMs, ledger, boundary, clockFile, cutOffMs } = order
+  const gate = new Gate(boundary, (reached) => stopHere(reached, clockFile), cutOffMs)
   const store = gated(await openStore(url, { clock, random }), gate)
   const agents = Object.fromEntries(agentsOf({ gate, ledger }).map((agent) => [agent.name, agent]))
   const config = { ...readConfig({ agents, policy: POLICY }, 'host'), path: 'host', folder: home }
@@ -85,6 +91,7 @@ async function serve(order: Begin): Promise<() => Promise<number>> {
     env,
   })
   const worker = await crew.registerWorker(kind, { concurrency: 4, graceMs: 500 })
+  say('worker', worker.id)
   const stopTending = tendRegularly({ clock, leaseMs }, worker)
   await worker.start()
   return async () => {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 
 import type { Begin, Order, WrongClock } from './host.ts'
@@ -18,6 +18,7 @@ export class Host {
   #said: string[] = []
   readonly #listeners = new Set<() => void>()
   #goesOn: NodeJS.Timeout | undefined
+  #clockFile = ''
   /** How it ended, if it did. */
   exit: string | undefined
 
@@ -48,10 +49,19 @@ export class Host {
 
   begin(order: Begin): void {
     this.#said = []
+    this.#clockFile = order.clockFile
+    writeFileSync(this.#clockFile, JSON.stringify(order.clock))
     this.#order(order)
   }
 
+  /** The id of its worker, once it has one. */
+  get workerId(): string | undefined {
+    return this.#said.find((line) => line.startsWith('worker '))?.split(' ')[1]
+  }
+
+  /** One that sleeps sees it when it wakes. */
   setClock(clock: WrongClock): void {
+    writeFileSync(this.#clockFile, JSON.stringify(clock))
     this.#order({ do: 'clock', clock })
   }
 

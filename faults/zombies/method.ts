@@ -14,7 +14,7 @@ export const zombies: Method = {
   name: 'zombies',
   title:
     'Workers, real processes, are stopped between two transactions for longer than their lease, another takes over, and they come back; clocks are wrong by an hour, by 400 days, set back, fast or slow',
-  cases: 'takeovers',
+  cases: 'cases',
   async run(campaign) {
     const { first, most, isOver, tell } = campaign
     const server = await PostgresServer.create({ fsync: false })
