@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { newRunId, newThreadId, systemRandomness as random } from '../../src/base/ids.ts'
@@ -18,6 +18,8 @@ import type { Yard } from './yard.ts'
 const TOOL = new URL('hostile.sh', import.meta.url).pathname
 /** The promise: so long after it was asked for, and after the grace that it gives, no process is left. */
 const STOPPED_MS = 5_000
+/** However long our processes waited for a processor: after so many times the promise it is broken. */
+const HOPELESS = 4
 const ANSWER_MS = 2_000
 /** Head and tail, and 64 MiB of each stream in the run's folder, and a little. */
 const MOST_DISK_MIB = 2 * 64 + 8
@@ -35,6 +37,8 @@ class Trial {
   readonly token = `hostile-${random.hex(12)}`
   readonly place: string
   readonly problems: string[] = []
+  /** What has happened to it, not what was planned. */
+  readonly faults: Record<string, number> = {}
   memoryMiB = 0
   #supervisor = 0
 
@@ -44,6 +48,10 @@ class Trial {
     this.place = join(yard.folder, this.token)
     mkdirSync(this.place)
     spawnSync('mkfifo', [join(this.place, 'never')])
+  }
+
+  happened(...kinds: readonly string[]): void {
+    for (const kind of kinds) this.faults[kind] = (this.faults[kind] ?? 0) + 1
   }
 
   async submit(): Promise<void> {
@@ -86,36 +94,44 @@ class Trial {
 
 export async function play(seed: number, plan: Plan, yard: Yard): Promise<Outcome> {
   const trial = new Trial(yard, plan)
-  let recoveryMs = 0
-  let diskMiB = 0
-  try {
-    await trial.submit()
-    await moment(trial)
-    recoveryMs = await stop(trial)
-    const run = await until('its run ends', async () => {
-      const now = await trial.run()
-      return isTerminal(now.state) ? now : undefined
-    })
-    diskMiB = mebibytes(await trial.folder())
-    judge(trial, run, diskMiB)
-  } catch (error) {
-    trial.problems.push(`broke off: ${String(error)}`)
-  } finally {
-    await clear(trial)
-  }
-  const { problems, memoryMiB } = trial
+  const { problems } = trial
+  const broke = (error: unknown) => void problems.push(`broke off: ${String(error)}`)
+  const seen = await act(trial).catch(broke)
+  await clear(trial).catch(broke)
   const peaks = {
-    'ms until the last process was gone': recoveryMs,
+    'ms until the last process was gone': seen?.recoveryMs ?? 0,
     'ms until the daemon answered': Math.round(yard.slowestMs),
-    'MiB of memory of a supervisor': Math.round(memoryMiB),
-    'MiB of output on disk': Math.round(diskMiB),
+    'MiB of memory of a supervisor': Math.round(trial.memoryMiB),
+    'MiB of output on disk': Math.round(seen?.diskMiB ?? 0),
   }
   const told = problems.length === 0 ? [] : [...problems, JSON.stringify(plan)]
-  return { seed, faults: faultsOf(plan), runs: 1, effects: 0, recoveryMs, peaks, problems: told }
+  const recovery = seen === undefined ? {} : { recoveryMs: seen.recoveryMs }
+  return { seed, faults: trial.faults, runs: 1, effects: 0, ...recovery, peaks, problems: told }
 }
 
-const faultsOf = ({ ending, tricks, containment }: Plan) =>
-  Object.fromEntries([ending, ...tricks, `contained by ${containment}`].map((kind) => [kind, 1]))
+async function act(trial: Trial): Promise<{ readonly recoveryMs: number; readonly diskMiB: number }> {
+  await trial.submit()
+  await moment(trial)
+  const { recoveryMs, isCancelled } = await stop(trial)
+  const run = await until('its run ends', async () => {
+    const now = await trial.run()
+    return isTerminal(now.state) ? now : undefined
+  })
+  const diskMiB = mebibytes(await trial.folder())
+  count(trial, run)
+  judge(trial, run, diskMiB, isCancelled)
+  return { recoveryMs, diskMiB }
+}
+
+/** The tricks that it came to, and what it was stopped by. */
+function count(trial: Trial, { state, code }: Run): void {
+  const { place, plan } = trial
+  const begun = join(place, 'begun')
+  if (existsSync(begun)) trial.happened(...readFileSync(begun, 'utf8').split('\n').filter(Boolean))
+  if (existsSync(join(place, 'held'))) trial.happened(`contained by ${plan.containment}`)
+  if (state === 'cancelled') trial.happened('cancelled')
+  if (code === 'timeout') trial.happened('timeout')
+}
 
 async function until<T>(what: string, look: () => Promise<T | undefined> | T | undefined): Promise<T> {
   const deadline = performance.now() + PATIENCE_MS
@@ -140,46 +156,61 @@ async function moment(trial: Trial): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, afterMs))
 }
 
+interface Stop {
+  readonly recoveryMs: number
+  /** That it is to be cancelled was acknowledged; undefined: nobody asked for it. */
+  readonly isCancelled: boolean | undefined
+}
+
 /**
- * Stops it, and says how long it took until no process was left. The promise does not count what our processes waited for a processor
- * that others had.
+ * Stops it, and says how long it took until no process was left, from the instant in which it was asked for. The promise does not count
+ * what our processes waited for a processor that others had.
  */
-async function stop(trial: Trial): Promise<number> {
-  const { ending } = trial.plan
-  const { yard } = trial
-  if (ending === 'daemon killed') {
-    await yard.kill()
-    await yard.start()
-  }
+async function stop(trial: Trial): Promise<Stop> {
+  const { yard, plan } = trial
+  if (plan.ending === 'daemon killed') await withoutDaemon(trial)
   const supervisor = await trial.supervisor()
-  if (ending === 'supervisor killed' && supervisor > 0) kill(supervisor)
-  if (ending === 'cancelled' || ending === 'daemon killed') await cancel(trial)
   const asked = performance.now()
-  const starvation = new Starvation(yard.pid, supervisor, process.pid)
-  const allowedMs = STOPPED_MS + GRACE_MS + (timeoutOf(trial.plan) ?? 0)
+  const starvation = new Starvation([yard.pid, supervisor, process.pid])
+  if (plan.ending === 'supervisor killed' && supervisor > 0 && kill(supervisor)) trial.happened('supervisor killed')
+  const isCancelled = ['cancelled', 'daemon killed'].includes(plan.ending) ? await cancel(trial) : undefined
+  const allowedMs = STOPPED_MS + GRACE_MS + (timeoutOf(plan) ?? 0)
+  const isInTime = (ms: number) => ms - starvation.ms < allowedMs && ms < allowedMs * HOPELESS
   let { left } = trial
-  while (left.length > 0 && performance.now() - asked - starvation.ms < allowedMs) {
+  while (left.length > 0 && isInTime(performance.now() - asked)) {
     await new Promise((resolve) => setTimeout(resolve, 25))
     starvation.watch(await trial.supervisor(), 0)
     left = trial.left
   }
   if (left.length > 0)
     trial.problems.push(`still there ${STOPPED_MS / 1_000} s after it was stopped: ${left.join('; ')}`)
-  return Math.round(performance.now() - asked)
+  return { recoveryMs: Math.round(performance.now() - asked), isCancelled }
 }
 
-/** One that has ended by itself cannot be cancelled any more. */
-async function cancel({ yard, id }: Trial): Promise<void> {
-  await yard.api.call('runs.cancel', { run: id }).catch((error: unknown) => {
-    if (!String(error).includes('has ended already')) throw error
-  })
+/** Whether its daemon was killed while it was under way is what counts. */
+async function withoutDaemon(trial: Trial): Promise<void> {
+  await trial.yard.kill()
+  if (!isTerminal((await trial.run()).state)) trial.happened('daemon killed')
+  await trial.yard.start()
 }
 
-function kill(pid: number): void {
+/** Whether it is acknowledged: one that has ended by itself cannot be cancelled any more. */
+async function cancel({ yard, id }: Trial): Promise<boolean> {
   try {
-    process.kill(pid, 'SIGKILL')
+    await yard.api.call('runs.cancel', { run: id })
+    return true
+  } catch (error) {
+    if (!String(error).includes('has ended already')) throw error
+    return false
+  }
+}
+
+function kill(pid: number): boolean {
+  try {
+    return process.kill(pid, 'SIGKILL')
   } catch {
     // It has just ended.
+    return false
   }
 }
 
@@ -191,11 +222,17 @@ const ENDS: Readonly<Record<Plan['ending'], readonly string[]>> = {
   'supervisor killed': ['failed lost', 'failed killed'],
 }
 
-function judge(trial: Trial, run: Run, diskMiB: number): void {
+/** Who leaves may have left first, unless it was acknowledged that it is to be cancelled; who was not in time has ended by itself. */
+function endsOf({ ending, tricks }: Plan, isCancelled: boolean | undefined): readonly string[] {
+  if (isCancelled === true) return ENDS[ending]
+  const byItself = tricks.includes('leaves') ? ['succeeded'] : []
+  return isCancelled === false ? byItself : [...ENDS[ending], ...byItself]
+}
+
+function judge(trial: Trial, run: Run, diskMiB: number, isCancelled: boolean | undefined): void {
   const { plan, yard, problems, memoryMiB } = trial
   const end = run.code === null ? run.state : `${run.state} ${run.code}`
-  const byItself = plan.tricks.includes('leaves') || plan.tricks.includes('silent') ? ['succeeded'] : []
-  if (![...ENDS[plan.ending], ...byItself].includes(end)) problems.push(`it ended as ${end}: ${run.error}`)
+  if (!endsOf(plan, isCancelled).includes(end)) problems.push(`it ended as ${end}: ${run.error}`)
   // Whatever was said while it ended, nothing may begin after that.
   const { left } = trial
   if (left.length > 0) problems.push(`its run has ended, and is still there: ${left.join('; ')}`)

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 
-import type { Campaign, Method } from '../method.ts'
+import type { Campaign, Method, Outcome } from '../method.ts'
 import { play } from './case.ts'
 import { STRENGTHS, planOf } from './plan.ts'
 import type { Kept, Strength } from './plan.ts'
@@ -13,8 +13,8 @@ const CASES_A_CORE = 2
 export const hostileTools: Method = {
   name: 'hostile-tools',
   title:
-    'Commands that ignore signals, fork without end, leave their session, drop their environment, hold the pipe and print a gigabyte are cancelled, time out, or lose their daemon or supervisor, in each containment',
-  cases: 'cancels',
+    'Commands that ignore signals, fork again when one is killed, leave their session, drop their environment, hold the pipe and print a gigabyte are cancelled, time out, or lose their daemon or supervisor, in each containment',
+  cases: 'commands',
   run: (campaign) => {
     const { first, most, isOver, tell } = campaign
     let next = first
@@ -33,7 +33,8 @@ export async function sideBySide(
     for (let seed = nextSeed(); seed !== undefined; seed = nextSeed()) {
       const plan = planOf(seed, kept)
       const turn = seed
-      tell(await yards.inside(plan.strength, plan.ending === 'daemon killed', (yard) => play(turn, plan, yard)))
+      const isAlone = plan.ending === 'daemon killed'
+      tell(await yards.inside(plan.strength, isAlone, (yard) => play(turn, plan, yard)).catch(brokeOff(turn)))
     }
   }
   const leave = () => void yards.close().then(() => process.exit(130))
@@ -46,6 +47,11 @@ export async function sideBySide(
     await yards.close()
   }
 }
+
+/** Where not even its yard could be opened. */
+const brokeOff =
+  (seed: number) =>
+  (error: unknown): Outcome => ({ seed, faults: {}, runs: 0, effects: 0, problems: [`broke off: ${String(error)}`] })
 
 /** A yard for each containment, and another one for those who kill its daemon, one after the other. */
 class Yards {

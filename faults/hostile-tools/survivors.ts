@@ -43,27 +43,33 @@ export const peakOf = (pid: number): number =>
 /** How long a process was ready to go on and got no processor, in milliseconds, as the kernel counted it. */
 export const waitedOf = (pid: number): number => Number(slurp(`/proc/${pid}/schedstat`).split(' ')[1] ?? 0) / 1e6
 
-/** What processes waited for a processor that others had, since it was asked for. One that has ended waits no more. */
+/**
+ * What the one of these processes that waited longest for a processor which others had has waited since it was asked for. They
+ * wait at the same time: what each of them waited is not to be added up. One that has ended waits no more.
+ */
 export class Starvation {
   readonly #since = new Map<number, number>()
   readonly #latest = new Map<number, number>()
 
-  constructor(...pids: readonly number[]) {
+  readonly #waited: (pid: number) => number
+
+  constructor(pids: readonly number[], waited = waitedOf) {
+    this.#waited = waited
     for (const pid of pids) this.watch(pid)
   }
 
   /** One that comes later has waited for nothing before. */
-  watch(pid: number, since = waitedOf(pid)): void {
+  watch(pid: number, since = this.#waited(pid)): void {
     if (pid > 0 && !this.#since.has(pid)) this.#since.set(pid, since)
   }
 
   get ms(): number {
-    let sum = 0
+    let longest = 0
     for (const [pid, since] of this.#since) {
-      this.#latest.set(pid, Math.max(this.#latest.get(pid) ?? since, waitedOf(pid)))
-      sum += this.#latest.get(pid)! - since
+      this.#latest.set(pid, Math.max(this.#latest.get(pid) ?? since, this.#waited(pid)))
+      longest = Math.max(longest, this.#latest.get(pid)! - since)
     }
-    return sum
+    return longest
   }
 }
 
