@@ -13,7 +13,7 @@ import { hurriedClock } from '../support/clocks.ts'
 import { engines } from '../support/engines.ts'
 import { DAY_MS, countOf, forget } from '../support/forgetting.ts'
 import { assertInvariants } from '../support/invariants.ts'
-import { running } from '../support/world.ts'
+import { addWorker, running } from '../support/world.ts'
 
 const CUT_MS = 30 * DAY_MS
 
@@ -87,6 +87,30 @@ describe.each(engines)('the clock of $name', (engine) => {
     await store.apply(finishRun, (await running(store)).ref, succeeded)
     await tend()
     expect(await countOf(store, 'once_marks')).toBe(0)
+  })
+
+  test('that is suddenly far ahead takes no message, no act and no worker with it either, and says of nobody that he stopped', async () => {
+    const clock = hurriedClock()
+    const store = await (await engine.database()).open({ clock })
+    const { ref, run: turn } = await running(store)
+    await store.apply(finishRun, ref, succeeded)
+    const [at, gone] = [clock.now(), await addWorker(store)]
+    for (const statement of [
+      `insert into messages (id, thread_id, generation, kind, key, state, body, created_at, settled_at, consumed_by_run)
+        values ('m', '${turn.threadId}', 1, 'prompt', 'k', 'consumed', '{}', ${at}, ${at}, '${turn.id}')`,
+      `insert into acts (id, at, call, by, via) values ('a', ${at}, 'runs.cancel', 'somebody', 'cli')`,
+      `update workers set stopped_at = ${at} where id = '${gone}'`,
+    ])
+      await store.apply(single(() => run(raw(statement))))
+    const tables = ['messages', 'acts', 'workers', 'workers where stopped_at is null']
+    const left = () => Promise.all(tables.map((table) => countOf(store, table)))
+    clock.step(2_000 * DAY_MS)
+    const trust = new ClockTrust({ store, clock, warn: () => {} })
+    const keeper = () => new Keeper({ store, clock, random, warn: () => {}, cut: { runsMs: CUT_MS } })
+    await keeper().look(trust)
+    expect(await left()).toEqual([1, 1, 2, 1])
+    await keeper().look({ holds: async () => true })
+    expect(await left()).toEqual([0, 0, 1, 0])
   })
 
   test('that was wrong once, and was set right, is believed at once', async () => {

@@ -28,9 +28,12 @@ export interface ForgetOptions {
   readonly dry?: boolean
   /** Of the time, how much it may take: transactions are short, and between them others go on. */
   readonly share: number
-  /** Asked before each look, and before something is removed; false: another does it now, or this process ends. */
-  readonly mayGoOn: (removes: boolean) => Promise<boolean>
+  /** Asked before each step; false: another does it now, the clock may be wrong, or this process ends. */
+  readonly mayGoOn: (step: Step) => Promise<boolean>
 }
+
+/** `look` changes nothing; `tidy` is what any daemon may do at the same time, on the word of the clock; `remove` is done by one. */
+export type Step = 'look' | 'tidy' | 'remove'
 
 export interface Forgotten {
   runs: number
@@ -62,7 +65,9 @@ async function passWorkers(options: ForgetOptions): Promise<void> {
   const { store, cut } = options
   let after = { startedAt: 0, id: '' }
   for (;;) {
-    const silent = await paced(options, () => store.read(silentWorkers, cut.runsMs, after, LIMITS.forgetLooked))
+    const look = () => store.read(silentWorkers, cut.runsMs, after, LIMITS.forgetLooked)
+    // That one which cannot be seen is gone is as final as what is removed.
+    const silent = await paced(options, look, 'tidy')
     const last = silent?.at(-1)
     if (silent === undefined) return
     if (last === undefined) break
@@ -76,9 +81,9 @@ async function passWorkers(options: ForgetOptions): Promise<void> {
 }
 
 /** Does `work` and rests as long as the share says; undefined: it may not. */
-async function paced<T>(options: ForgetOptions, work: () => Promise<T>, removes = false): Promise<T | undefined> {
+async function paced<T>(options: ForgetOptions, work: () => Promise<T>, step: Step = 'look'): Promise<T | undefined> {
   const { clock, share, mayGoOn } = options
-  if (!(await mayGoOn(removes))) return undefined
+  if (!(await mayGoOn(step))) return undefined
   const from = clock.monotonicMs()
   const done = await work()
   const rest = (clock.monotonicMs() - from) * (1 / share - 1)
@@ -107,7 +112,7 @@ async function passRunsOnce(options: ForgetOptions, counts: Forgotten): Promise<
     const going = seen.filter(({ mayGo }) => mayGo)
     counts.held += seen.length - going.length
     for (const batch of batches(going)) {
-      const gone = await paced(options, () => forgetBatch(options, batch), true)
+      const gone = await paced(options, () => forgetBatch(options, batch), 'remove')
       if (gone === undefined) return false
       counts.runs += gone
       counts.held += batch.length - gone
@@ -176,7 +181,7 @@ async function passEvents(options: ForgetOptions, counts: Forgotten): Promise<vo
       await keepEvents(options, archive, span.events)
       return store.apply(forgetEvents, span, cut.runsMs)
     }
-    const gone = await paced(options, remove, true)
+    const gone = await paced(options, remove, 'remove')
     if (gone === undefined) return
     counts.events += gone
   }
@@ -204,7 +209,7 @@ async function passThreads(options: ForgetOptions, counts: Forgotten): Promise<v
     const empty = seen.filter(({ isEmpty }) => isEmpty === 1).map(({ id }) => id)
     if (empty.length === 0) continue
     const remove = async () => (dry === true ? empty.length : store.apply(forgetThreads, empty, cut.runsMs))
-    const gone = await paced(options, remove, true)
+    const gone = await paced(options, remove, 'remove')
     if (gone === undefined) return
     counts.threads += gone
   }
@@ -213,7 +218,7 @@ async function passThreads(options: ForgetOptions, counts: Forgotten): Promise<v
 /** A heartbeat removes a few of these; after a busy day there are more. */
 async function untilNone(options: ForgetOptions, remove: () => Promise<number>): Promise<number> {
   for (let all = 0; ;) {
-    const gone = await paced(options, remove)
+    const gone = await paced(options, remove, 'tidy')
     all += gone ?? 0
     if (gone === undefined || gone === 0) return all
   }

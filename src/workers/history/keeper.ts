@@ -5,7 +5,7 @@ import { LIMITS } from '../../base/limits.ts'
 import type { LoadedConfig } from '../../config/load.ts'
 import { becomeKeeper } from '../../events/retention.ts'
 import type { ClockTrust } from './clock-trust.ts'
-import type { ForgetOptions } from './forget.ts'
+import type { ForgetOptions, Step } from './forget.ts'
 
 export interface KeeperOptions extends Omit<ForgetOptions, 'share' | 'mayGoOn' | 'dry'> {
   readonly warn: (message: string) => void
@@ -67,7 +67,7 @@ export class Keeper {
   async #pass(trust: Trust): Promise<void> {
     try {
       const { forgetHistory } = await import('./forget.ts')
-      const mayGoOn = (removes: boolean) => this.#mayGoOn(removes, trust)
+      const mayGoOn = (step: Step) => this.#mayGoOn(step, trust)
       await forgetHistory({ ...this.#options, share: LIMITS.forgetShare, mayGoOn })
     } catch (error) {
       if ((error as { code?: string }).code !== 'store/closed')
@@ -75,11 +75,12 @@ export class Keeper {
     }
   }
 
-  /** Looking costs nobody anything; what is removed is removed by one. */
-  async #mayGoOn(removes: boolean, trust: Trust): Promise<boolean> {
+  /** Looking costs nobody anything; what is old by a clock that may be wrong stays; what is removed is removed by one. */
+  async #mayGoOn(step: Step, trust: Trust): Promise<boolean> {
     const { store, clock } = this.#options
-    if (this.#stopped || !removes) return !this.#stopped
+    if (this.#stopped || step === 'look') return !this.#stopped
     if (!(await trust.holds())) return false
+    if (step === 'tidy') return true
     if (clock.monotonicMs() < this.#heldUntil) return true
     const isMine = await store.apply(becomeKeeper, this.#id, LIMITS.keeperMs)
     if (isMine) this.#heldUntil = clock.monotonicMs() + LIMITS.keeperMs / 2
