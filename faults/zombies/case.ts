@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 
 import { systemClock } from '../../src/base/clock.ts'
 import { systemRandomness as random } from '../../src/base/ids.ts'
+import { attemptsOf } from '../../src/runs/attempt.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Outcome } from '../method.ts'
@@ -239,13 +240,16 @@ function inTheMiddle(scene: Scene): () => Promise<boolean> {
   }
 }
 
-/** Whether a command was taken over, and by one that has had the time to lay its hand on it. */
-function longTaken({ store, plan: { leaseMs } }: Scene): () => Promise<boolean> {
+/** Whether a command was taken over, by one that has not stopped, too, and has had the time to lay its hand on it. */
+function longTaken(scene: Scene): () => Promise<boolean> {
+  const { store, plan, stopped } = scene
   let takenAt: number | undefined
   return async () => {
-    const isTaken = (await allRuns(store)).some(({ request, attempt }) => request.kind === 'command' && attempt > 1)
+    const commands = (await allRuns(store)).filter(({ request }) => request.kind === 'command')
+    const owners = await Promise.all(commands.map(async ({ id }) => (await store.read(attemptsOf, id)).slice(1).at(-1)))
+    const isTaken = owners.some((last) => last && !stopped.some(({ host }) => host.workerId === last.workerId))
     if (isTaken) takenAt ??= performance.now()
-    return takenAt !== undefined && performance.now() > takenAt + leaseMs * 1.2
+    return takenAt !== undefined && performance.now() > takenAt + plan.leaseMs * 1.2
   }
 }
 
