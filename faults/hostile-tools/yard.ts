@@ -98,7 +98,7 @@ export class Yard {
   async #ask(): Promise<void> {
     const [began, waited, pid] = [performance.now(), waitedOf(this.pid), this.pid]
     const { loopMs } = this
-    const answer = await this.api.call('status', {}).catch((error: unknown) => String(error))
+    const answer = await this.api.call('status', {}).catch(inFull)
     // Who was killed meanwhile owes no answer.
     if (pid !== this.pid) return
     if (typeof answer === 'string') this.unanswered.push(answer)
@@ -116,6 +116,12 @@ export class Yard {
     await this.store.close()
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 })
   }
+}
+
+/** With what was behind it. */
+function inFull(error: unknown): string {
+  const cause = error instanceof Error && error.cause !== undefined ? `, because of ${inFull(error.cause)}` : ''
+  return `${String(error)}${cause}`
 }
 
 /** For the daemon and its commands alone there are no cgroups. */
