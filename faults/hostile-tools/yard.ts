@@ -81,7 +81,7 @@ export class Yard {
       once(createInterface({ input: daemon.stdout }), 'line'),
       once(daemon, 'exit').then(() => Promise.reject(new Error('a daemon could not be started'))),
     ])) as [string]
-    this.#api = createClient({ url, token: this.#token })
+    this.#api = createClient({ url, token: this.#token, fetch: fetchAnew })
     this.#asking = setInterval(() => void this.#ask(), ASK_MS)
   }
 
@@ -116,6 +116,16 @@ export class Yard {
     await this.store.close()
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 })
   }
+}
+
+/**
+ * A connection for each question. One that is kept is closed by the server after some seconds; whoever was kept from the processor
+ * meanwhile has not heard of it, and asks there.
+ */
+const fetchAnew: typeof fetch = (input, init) => {
+  const headers = new Headers(init?.headers)
+  headers.set('Connection', 'close')
+  return fetch(input, { ...init, headers })
 }
 
 /** With what was behind it. */

@@ -123,7 +123,7 @@ export async function play(seed: number, databases: Databases, hosts: Hosts): Pr
   const broke = (error: unknown) => void problems.push(`broke off: ${String(error)}`)
   const scene = await open(seed, databases, hosts, problems, putAway).catch(broke)
   const seen = await (scene && act(scene, hosts))?.catch(broke)
-  for (const each of putAway.reverse()) await each().catch(broke)
+  for (const each of putAway.toReversed()) await each().catch(broke)
   const faults = scene?.faults ?? {}
   return { seed, faults, ...(seen ?? { runs: 0, effects: 0 }), problems: told(problems, scene) }
 }
