@@ -2,7 +2,7 @@ import { agentsOf } from '../simulation/agents.ts'
 import { LEASE_MS, POSSIBLE } from '../simulation/faults.ts'
 import type { FaultKind, Moment, Place, Plan, Planned } from '../simulation/faults.ts'
 import { People } from '../simulation/people.ts'
-import { isBusy, rest } from '../simulation/scenario.ts'
+import { inWorld, isBusy, rest } from '../simulation/scenario.ts'
 import type { Result } from '../simulation/scenario.ts'
 import { World } from '../simulation/world.ts'
 import { SCENARIOS } from './scenarios.ts'
@@ -65,15 +65,13 @@ async function play(scenario: Scenario, template: string, plan: Plan): Promise<R
     workers: 2,
     agentsOf: (around, process, store) => agentsOf(around, process, store, options),
   })
-  try {
+  return inWorld(world, async () => {
     const people = new People(world, scenario.says)
     world.isTroubled = true
     world.start()
     await untilIdle(world, people, scenario)
-    return await rest(world, people, scenario.firings ?? 0)
-  } finally {
-    await world.close()
-  }
+    return rest(world, people, scenario.firings ?? 0)
+  })
 }
 
 async function untilIdle(world: World, people: People, scenario: Scenario): Promise<void> {

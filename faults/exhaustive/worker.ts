@@ -5,9 +5,9 @@
  *   node worker.ts count
  */
 import { becomeWorld } from '../simulation/one-thread.ts'
+import { playShare } from '../simulation/share.ts'
 
 const [, , first = '1', step = '1', howMany = '1', pattern = ''] = process.argv
-process.stdin.resume().on('end', () => process.exit(0))
 await becomeWorld()
 const { outcomeOf } = await import('../simulation/scenario.ts')
 const { makeTemplate } = await import('../simulation/world.ts')
@@ -17,13 +17,14 @@ const template = await makeTemplate()
 // The first one loads what is found loaded from then on.
 await makeTable(template, SCENARIOS.slice(0, 1))
 const table = (await makeTable(template)).filter((one) => new RegExp(pattern).test(inWords(one)))
-if (first === 'count') process.stdout.write(`${table.length}\n`)
-else
-  for (let index = 0, seed = Number(first); index < Number(howMany); index++, seed += Number(step)) {
-    const one = table[seed - 1]
-    if (one === undefined) break
-    const outcome = outcomeOf(await playCase(one, template))
-    const problems = outcome.problems.map((problem) => `${inWords(one)}: ${problem}`)
-    process.stdout.write(`${JSON.stringify({ seed, ...outcome, problems })}\n`)
-  }
-process.exit(0)
+if (first === 'count') {
+  process.stdout.write(`${table.length}\n`)
+  process.exit(0)
+}
+const left = Math.ceil((table.length - Number(first) + 1) / Number(step))
+const share = { first: Number(first), step: Number(step), howMany: Math.min(Number(howMany), left) }
+await playShare(share, async (seed) => {
+  const one = table[seed - 1]!
+  const outcome = outcomeOf(await playCase(one, template))
+  return { ...outcome, problems: outcome.problems.map((problem) => `${inWords(one)}: ${problem}`) }
+})

@@ -11,6 +11,7 @@ import { all, single } from '../../src/store/transition.ts'
 import { countMessages, messagesOf } from '../../src/threads/message.ts'
 import { violations } from '../../test/support/invariants.ts'
 import { wrongOrder } from './audit.ts'
+import { wrongEnds, wrongFirings } from './ends.ts'
 import { CLERK, LEAD } from './people.ts'
 import type { Acknowledged } from './people.ts'
 import { READ, STEPS } from './tools.ts'
@@ -20,6 +21,8 @@ export interface Expected {
   readonly acknowledged: Acknowledged
   /** Of the schedule. */
   readonly firings: number
+  /** Who asked for something, and has no answer. */
+  readonly unanswered: readonly string[]
 }
 
 /** Everything that is wrong with a world that has come to rest. */
@@ -29,6 +32,7 @@ export async function verdictOn(world: World, store: Store, expected: Expected):
   return [
     ...(await violations(store)).map((violation) => `invariant: ${violation}`),
     ...world.ledger.doubles().map((double) => `done twice: ${double}`),
+    ...expected.unanswered.map((name) => `never answered: ${name}`),
     ...open.map(({ id, state, parkedFor }) => `never ended: ${id} is ${state} ${parkedFor ?? ''}`),
     ...(await wrongActions(world, store, runs, expected.acknowledged)),
     ...(await wrongSteps(world, store, runs)),
@@ -37,6 +41,8 @@ export async function verdictOn(world: World, store: Store, expected: Expected):
     ...(await wrongMessages(store, runs)),
     ...(await wrongOrder(store, runs)),
     ...(await lost(store, runs, expected.acknowledged)),
+    ...(await wrongEnds(world, store, runs, expected.acknowledged)),
+    ...(await wrongFirings(store, runs, expected.acknowledged)),
     ...wrongRuns(world, runs, expected),
   ]
 }
@@ -112,8 +118,7 @@ async function wrongMessages(store: Store, runs: readonly Run[]): Promise<string
     if (ends.length !== 1) wrong.push(`the end of ${run.id} (${run.state}) was told ${ends.length} times`)
   }
   const counts = await store.read(countMessages)
-  for (const { state, count } of counts)
-    if (!['consumed', 'dead'].includes(state)) wrong.push(`${count} messages are ${state}`)
+  for (const { state, count } of counts) if (state !== 'consumed') wrong.push(`${count} messages are ${state}`)
   return wrong
 }
 
@@ -124,7 +129,7 @@ async function lost(store: Store, runs: readonly Run[], told: Acknowledged): Pro
   const wrong: string[] = []
   const byId = new Map(runs.map((run) => [run.id, run]))
   const keys = (await store.read(messageKeys)).map(({ key }) => key)
-  for (const key of told.messages) {
+  for (const key of told.messages.keys()) {
     const times = keys.filter((each) => each === key).length
     if (times !== 1) wrong.push(`the message ${key} was accepted, and is there ${times} times`)
   }
@@ -160,8 +165,5 @@ function wrongRuns({ ledger }: World, runs: readonly Run[], { firings, acknowled
   return [
     ...(rounds.length > firings ? [`${rounds.length} runs of ${firings} firings`] : []),
     ...(calls.length > acknowledged.calls.size ? [`${calls.length} runs of ${acknowledged.calls.size} calls`] : []),
-    ...runs
-      .filter(({ state, error }) => state === 'failed' && /internal/.test(String(error)))
-      .map(({ id, error }) => `failed inside: ${id} ${String(error)}`),
   ]
 }

@@ -5,40 +5,88 @@ import { createInterface } from 'node:readline'
 
 import type { Campaign, Outcome } from '../method.ts'
 
+/** No world takes so long: whoever says nothing any more hangs. */
+const SILENCE_MS = 5 * 60_000
+/** Of what it said last, when it broke. */
+const LAST_WORDS = 2_000
+
 /** Each job has a process of its own, in which the world is simulated, and every so manieth of the seeds. */
 export async function inJobs(script: string, campaign: Campaign): Promise<void> {
   const jobs = Math.min(availableParallelism(), campaign.most)
   await Promise.all(Array.from({ length: jobs }, (_, job) => oneJob(script, campaign, job, jobs)))
 }
 
-/** One process, and of all seeds the share of this job. */
+/** Of all seeds the share of this job. A world at which its process breaks has failed, and another process goes on after it. */
 export async function oneJob(
   script: string,
-  { first, most, isOver, tell }: Campaign,
+  campaign: Campaign,
   job: number,
   jobs: number,
   more: readonly string[] = [],
 ): Promise<void> {
+  const { first, most, isOver, tell } = campaign
   const share = Math.ceil((most - job) / jobs)
-  const args = [script, String(first + job), String(jobs), String(share), ...more]
-  const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
-  const exited = once(child, 'exit')
+  let wasSilent = false
+  for (let told = 0; told < share;) {
+    const seed = first + job + told * jobs
+    const ended = await oneProcess([script, String(seed), String(jobs), String(share - told), ...more], campaign)
+    told += ended.told
+    if (ended.broke === undefined) return
+    tell({
+      seed: first + job + told * jobs,
+      faults: {},
+      runs: 0,
+      effects: 0,
+      problems: [`broke: ${ended.broke}`],
+    })
+    if (isOver()) return
+    // It is not the world that breaks them.
+    if (wasSilent && ended.told === 0) throw new Error(`two processes in a row said nothing: ${ended.broke}`)
+    wasSilent = ended.told === 0
+    told += 1
+  }
+}
+
+interface Ended {
+  readonly told: number
+  /** Undefined: it ended by itself, when nobody wanted more or there is no more. */
+  readonly broke?: string
+}
+
+async function oneProcess(args: readonly string[], { isOver, tell }: Campaign): Promise<Ended> {
+  const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'pipe'] })
+  const exited = once(child, 'close')
+  // Who is gone hears nothing.
+  child.stdin.on('error', () => {})
   let told = 0
+  let said = ''
+  let isSilent = false
+  const giveUp = () => (isSilent = child.kill('SIGKILL'))
+  let patience = setTimeout(giveUp, SILENCE_MS)
+  child.stderr.on('data', (chunk: Buffer) => (said = `${said}${chunk.toString()}`.slice(-LAST_WORDS)))
   for await (const line of createInterface({ input: child.stdout })) {
+    clearTimeout(patience)
+    patience = setTimeout(giveUp, SILENCE_MS)
     tell(JSON.parse(line) as Outcome)
     told += 1
-    // Its seeds are told one by one, so the ones that follow are a later campaign's.
+    // It comes to the end of the world that it is at.
     if (isOver()) child.stdin.end()
   }
-  const [code] = (await exited) as [number | null]
-  if (code !== 0) throw new Error(`a simulation broke after ${told} of ${share} worlds`)
+  const [code, signal] = (await exited) as [number | null, NodeJS.Signals | null]
+  clearTimeout(patience)
+  if (isSilent) return { told, broke: `nothing was heard of it for ${SILENCE_MS / 60_000} minutes` }
+  return code === 0 ? { told } : { told, broke: `${signal ?? `exit ${code}`} ${said.trim()}` }
 }
 
 /** What a process of its own prints. */
 export async function printedBy(script: string, args: readonly string[]): Promise<string> {
-  const child = spawn(process.execPath, [script, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [script, ...args], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    timeout: 2 * SILENCE_MS,
+    killSignal: 'SIGKILL',
+  })
   let printed = ''
   child.stdout.on('data', (chunk: Buffer) => (printed += chunk.toString()))
-  await once(child, 'exit')
+  await once(child, 'close')
   return printed.trim()
 }

@@ -8,6 +8,8 @@ export interface Effect {
 /** What was done to the world, counted outside of everything that can crash. */
 export class Ledger {
   readonly effects: Effect[] = []
+  /** Actions of which somebody who looked was told that they are not there. */
+  readonly absent = new Set<string>()
 
   write(effect: Effect): void {
     this.effects.push(effect)
@@ -15,6 +17,13 @@ export class Ledger {
 
   timesOf(actionId: string): number {
     return this.effects.filter((effect) => effect.actionId === actionId).length
+  }
+
+  /** As one is told who looks whether it happened. */
+  holds(actionId: string): boolean {
+    const isThere = this.timesOf(actionId) > 0
+    if (!isThere) this.absent.add(actionId)
+    return isThere
   }
 
   /** The same thing, done again in the same run. */

@@ -2,7 +2,7 @@ import { pendingApprovals } from '../../src/actions/approval.ts'
 import { decideApproval } from '../../src/actions/decide.ts'
 import { openDoubts, resolveDoubt } from '../../src/actions/doubt.ts'
 import { newMessageId, newRunId, newScheduleId } from '../../src/base/ids.ts'
-import type { RunId, ThreadId } from '../../src/base/ids.ts'
+import type { RunId, ScheduleId, ThreadId } from '../../src/base/ids.ts'
 import { sleep } from '../../src/base/clock.ts'
 import { callOne, openCalls } from '../../src/runs/call.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
@@ -23,12 +23,12 @@ type Request<T> = (store: Store) => Promise<T>
 /** Somebody who asks until he is answered, in as many processes as it takes: the same each time. */
 class Somebody {
   readonly #world: World
-  readonly #name: string
+  readonly name: string
   #open: { readonly process: SimProcess; readonly store: Promise<Store> } | undefined
 
   constructor(world: World, name: string) {
     this.#world = world
-    this.#name = name
+    this.name = name
   }
 
   async asks<T>(request: Request<T>): Promise<T> {
@@ -59,7 +59,7 @@ class Somebody {
   }
 
   #begin() {
-    const process = this.#world.newProcess(this.#name)
+    const process = this.#world.newProcess(this.name)
     const store = this.#world.open(process)
     store.catch(() => {})
     return { process, store }
@@ -68,13 +68,20 @@ class Somebody {
 
 /** What was acknowledged, so it must be true whatever comes. */
 export interface Acknowledged {
-  readonly messages: Set<string>
+  /** What each of them says, by its key. */
+  readonly messages: Map<string, string>
   readonly cancelled: Set<RunId>
+  /** What somebody meant to cancel, whatever he was answered. */
+  readonly unwanted: Set<RunId>
   readonly calls: Set<RunId>
   /** By the action's id. */
   readonly approved: Set<string>
   /** By the approval's id: what a person meant to say no to. */
   readonly denied: Set<string>
+  /** By the action's id: what a person meant to say of that it did not happen. */
+  readonly undone: Set<string>
+  /** How often each is to fire. */
+  readonly schedules: Map<ScheduleId, number>
 }
 
 /** How often a schedule fires, and what becomes of a firing that comes while the last is at work. */
@@ -87,12 +94,16 @@ export interface Rhythm {
 /** Those outside: they send, call, plan, decide and cancel. */
 export class People {
   readonly acknowledged: Acknowledged = {
-    messages: new Set(),
+    messages: new Map(),
     cancelled: new Set(),
+    unwanted: new Set(),
     calls: new Set(),
     approved: new Set(),
     denied: new Set(),
+    undone: new Set(),
+    schedules: new Map(),
   }
+  readonly #waiting = new Set<Somebody>()
   readonly #world: World
   readonly #person: Somebody
   readonly #says: Decision | undefined
@@ -108,6 +119,11 @@ export class People {
     world.redeliver = (which) => this.#redeliver(which)
   }
 
+  /** Those who have asked for something, and wait for the answer. */
+  get unanswered(): string[] {
+    return [...this.#waiting].map(({ name }) => name)
+  }
+
   async send(text: string, key: string, threadId: ThreadId = LEAD, agent = 'lead'): Promise<void> {
     const { random } = this.#world
     await this.#ask('sender', (store) =>
@@ -120,7 +136,7 @@ export class People {
         runId: newRunId(random),
       }),
     )
-    this.acknowledged.messages.add(key)
+    this.acknowledged.messages.set(key, text)
   }
 
   async call(input: string, key: string): Promise<void> {
@@ -143,6 +159,7 @@ export class People {
       madeBy: 'somebody',
     } as const
     await this.#ask('planner', (store) => store.apply(addSchedule, schedule))
+    this.acknowledged.schedules.set(schedule.id, firings)
   }
 
   /** One of the runs that are open, if there is one; best one that somebody is at work on. */
@@ -154,6 +171,7 @@ export class People {
       const best = own.filter(({ state }) => state === 'running')
       chosen ??= this.#world.dice.pick(best.length > 0 ? best : own)?.id
       if (chosen === undefined) return undefined
+      this.acknowledged.unwanted.add(chosen)
       const { kind } = await store.apply(cancelRun, chosen, { by: 'somebody', reason: 'enough' })
       return kind === 'cancelled' || kind === 'requested' ? chosen : undefined
     })
@@ -184,16 +202,21 @@ export class People {
   async #settle(store: Store, id: Parameters<typeof resolveDoubt>[0]): Promise<void> {
     const happened = this.#world.ledger.timesOf(id) > 0
     const kind = happened ? 'happened' : (this.#says ?? decisionFor(id)) === 'approve' ? 'run-again' : 'did-not-happen'
+    if (kind === 'did-not-happen') this.acknowledged.undone.add(id)
     const said = { by: 'a person', why: 'the ledger says so' }
     const { kind: became } = await store.apply(resolveDoubt, id, { kind, ...said })
     // Nobody is there any more to do it.
-    if (became === 'run-ended') await store.apply(resolveDoubt, id, { kind: 'did-not-happen', ...said })
+    if (became !== 'run-ended') return
+    this.acknowledged.undone.add(id)
+    await store.apply(resolveDoubt, id, { kind: 'did-not-happen', ...said })
   }
 
   async #ask<T>(name: string, request: Request<T>): Promise<T> {
     this.#requests.push(request)
     const somebody = new Somebody(this.#world, name)
+    this.#waiting.add(somebody)
     const answer = await somebody.asks(request)
+    this.#waiting.delete(somebody)
     somebody.leaves()
     return answer
   }

@@ -1,5 +1,7 @@
+import { describeError } from '../../src/base/errors.ts'
 import type { ThreadId } from '../../src/base/ids.ts'
 import { listRuns } from '../../src/runs/run.ts'
+import { LIVE_SCHEDULES, listSchedules } from '../../src/schedule/schedule.ts'
 import type { Store } from '../../src/store/store.ts'
 import { countMessages } from '../../src/threads/message.ts'
 import type { Outcome } from '../method.ts'
@@ -14,6 +16,10 @@ import { SOON_MS, World } from './world.ts'
 /** How long faults go on, and how long the world has to come to rest after the last of them; by the simulated clock. */
 const TROUBLE_MS = 6_000
 const REST_MS = 2 * 60_000
+/** How long those who asked for something are waited for while faults go on. */
+const LATE_MS = 30_000
+/** Whoever is to wake what lies about does so within a heartbeat. */
+const QUIET_MS = 1_200
 /** How often somebody looks at what waits for him. */
 const LOOK_MS = 300
 const FIRINGS = 3
@@ -56,13 +62,22 @@ export async function simulate(seed: number, template: string, plan?: Plan): Pro
     agentsOf: (around, process, store) =>
       agentsOf(around, process, store, { probes, rests: ({ dice: its }) => its.chance(0.02) }),
   })
-  try {
+  return inWorld(world, async () => {
     const people = new People(world)
     await trouble(world, people, work, troubleMs)
-    return await rest(world, people, firings)
-  } finally {
-    await world.close()
-  }
+    return rest(world, people, firings)
+  })
+}
+
+/** What happens in a world, which is over then. If it breaks, or cannot be closed, that is told with all that was wrong before. */
+export async function inWorld(world: World, happens: () => Promise<Result>): Promise<Result> {
+  const broke: unknown[] = []
+  const note = (error: unknown) => void broke.push(error)
+  const result = await happens().catch(note)
+  await world.close().catch(note)
+  if (result !== undefined && broke.length === 0) return result
+  const words = [...(result?.problems ?? []), ...broke.map(describeError)]
+  throw new Error(words.join('; '), { cause: broke[0] })
 }
 
 /** What there is to do in a world, and what goes wrong with it. */
@@ -119,7 +134,8 @@ async function trouble(world: World, people: People, work: Kind['work'], ms: num
   }
   const state = { done: false }
   void asked.finally(() => (state.done = true))
-  while (!state.done) await world.pass(LOOK_MS)
+  // Who has no answer then is waited for without trouble.
+  for (let passed = 0; !state.done && passed < LATE_MS; passed += LOOK_MS) await world.pass(LOOK_MS)
 }
 
 /** Twice sometimes, with the same key; and a word in between. */
@@ -164,16 +180,26 @@ export async function rest(world: World, people: People, firings: number): Promi
   for (;;) {
     people.decide()
     await world.pass(LOOK_MS)
-    if (await isBusy(store)) quietSince = time.monotonicMs()
+    if (people.unanswered.length > 0 || (await isBusy(store))) quietSince = time.monotonicMs()
     const at = time.monotonicMs()
-    // Whoever is to wake what lies about does so within a heartbeat.
-    if (at - quietSince > 1_200 || at - begun > REST_MS + setBack) break
+    if (at - begun > REST_MS + setBack) break
+    if (at - quietSince <= QUIET_MS) continue
+    const nextAt = await nextFiring(store)
+    if (nextAt === undefined) break
+    // Nobody waits for a schedule until a clock that was set back is there again.
+    if (faults.some(({ kind }) => kind === 'clock step')) time.step(Math.max(0, nextAt - time.now()))
   }
-  const problems = await verdictOn(world, store, { acknowledged: people.acknowledged, firings })
+  const { acknowledged, unanswered } = people
+  const problems = await verdictOn(world, store, { acknowledged, firings, unanswered })
   const runs = await store.read(listRuns, { limit: 100 })
   await store.close()
   const recoveryMs = Math.max(0, quietSince - since)
   return { faults, runs: runs.length, effects: ledger.effects.length, moments, recoveryMs, problems, warnings }
+}
+
+async function nextFiring(store: Store): Promise<number | undefined> {
+  const [next] = await store.read(listSchedules, { states: LIVE_SCHEDULES, limit: 1 })
+  return next?.nextFireAt ?? undefined
 }
 
 export async function isBusy(store: Store): Promise<boolean> {

@@ -38,7 +38,7 @@ export function writeTool({ name, repeat, probes }: WriteTool, process: SimProce
       ? {
           async probe(_input: unknown, { key }: ToolContext) {
             await process.gate('before probe')
-            return ledger.timesOf(key) > 0
+            return ledger.holds(key)
               ? ({ kind: 'done', result: 'it is in the ledger' } as const)
               : ({ kind: 'failed', error: 'it is not in the ledger' } as const)
           },
@@ -84,8 +84,8 @@ export function stepsBody(process: SimProcess, ledger: Ledger): FunctionBody {
   }
   const probe = (runId: string, tool: string) => async () => {
     await process.gate('before probe')
-    const times = ledger.timesOf(actionIdOf(runId as RunId, tool))
-    return times > 0 ? ({ outcome: 'done', result: tool } as const) : ({ outcome: 'not_done' } as const)
+    const isThere = ledger.holds(actionIdOf(runId as RunId, tool))
+    return isThere ? ({ outcome: 'done', result: tool } as const) : ({ outcome: 'not_done' } as const)
   }
   return async (run: FunctionRun<never>) => {
     for (const name of STEPS) {

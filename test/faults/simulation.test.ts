@@ -1,9 +1,14 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
 import { describe, expect, test } from 'vitest'
 
 import type { Outcome } from '../../faults/method.ts'
 import type { Fault } from '../../faults/simulation/faults.ts'
+import { oneJob } from '../../faults/simulation/jobs.ts'
 import { simulation } from '../../faults/simulation/method.ts'
 import { fewest } from '../../faults/simulation/shrink.ts'
+import { temporaryFolder } from '../support/engines.ts'
 
 /** Any, and one because of what happens in it. */
 const SEEDS = [
@@ -49,5 +54,76 @@ describe('a simulated world with faults at every statement', () => {
     })
     expect(left.map(({ nth }) => nth)).toEqual(needed)
     expect(looks).toBeLessThan(60)
+  })
+})
+
+/** What a job tells whose process is this program. */
+async function toldBy(program: string, first: number, most: number): Promise<Outcome[]> {
+  const script = join(temporaryFolder(), 'program.mjs')
+  writeFileSync(script, program)
+  const told: Outcome[] = []
+  await oneJob(script, { first, most, isOver: () => false, tell: (outcome) => told.push(outcome) }, 0, 1)
+  return told
+}
+
+/** One product after the other that breaks a promise; seed 3 has work, children, a schedule and a worker whose disk fails. */
+const BREAKS = [
+  { file: 'base/limits.ts', was: 'recoveries: 20', is: 'recoveries: 0', wrong: /^failed: .* with internal/ },
+  {
+    file: 'schedule/fire.ts',
+    was: 'firings >= options.maxFirings',
+    is: 'firings + 1 >= options.maxFirings',
+    wrong: /was to fire 3 times: it is ended after 2 with 2/,
+  },
+  {
+    file: 'threads/accept.ts',
+    was: '= message.suppressed ??',
+    is: `= message.kind === 'completion' ? 'no-notify' : message.suppressed ??`,
+    wrong: /messages are dead/,
+  },
+]
+
+describe('what is wrong with a world', () => {
+  test('a run that fails for no reason, a firing that is left out and a message that nobody is shown are told', async () => {
+    const worker = new URL('../../faults/simulation/worker.ts', import.meta.url).href
+    const [{ problems } = { problems: [] }] = await toldBy(
+      `import { registerHooks } from 'node:module'
+      const breaks = ${JSON.stringify(BREAKS)}
+      registerHooks({
+        load(url, context, next) {
+          const loaded = next(url, context)
+          const broken = breaks.find(({ file }) => url.endsWith('/src/' + file))
+          if (broken === undefined) return loaded
+          const source = Buffer.from(loaded.source).toString()
+          if (!source.includes(broken.was)) throw new Error(broken.file + ' has changed')
+          return { ...loaded, source: source.replace(broken.was, broken.is) }
+        },
+      })
+      await import('${worker}')`,
+      3,
+      1,
+    )
+    for (const { wrong } of BREAKS) expect(problems).toContainEqual(expect.stringMatching(wrong))
+  })
+
+  test('one at which its process breaks has failed, and those after it are played in another', async () => {
+    const outcome = { faults: {}, runs: 1, effects: 1, problems: [] }
+    const program = `const [first, , most] = process.argv.slice(2).map(Number)
+      for (let seed = first; seed < first + most; seed++) {
+        if (seed === 2) throw new Error('its store cannot be closed')
+        console.log(JSON.stringify({ seed, ...${JSON.stringify(outcome)} }))
+      }`
+    expect(await toldBy(program, 1, 3)).toEqual([
+      { seed: 1, ...outcome },
+      {
+        ...{ seed: 2, faults: {}, runs: 0, effects: 0 },
+        problems: [expect.stringMatching(/^broke: exit 1 [^]*its store cannot be closed/)],
+      },
+      { seed: 3, ...outcome },
+    ])
+  })
+
+  test('where no process says anything, it is not the worlds that are wrong', async () => {
+    await expect(toldBy(`throw new Error('cannot begin')`, 1, 9)).rejects.toThrow(/said nothing: [^]*cannot begin/)
   })
 })
