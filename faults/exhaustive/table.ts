@@ -1,5 +1,5 @@
 import { agentsOf } from '../simulation/agents.ts'
-import { LEASE_MS, POSSIBLE } from '../simulation/faults.ts'
+import { LEASE_MS, POSSIBLE, asItIs } from '../simulation/faults.ts'
 import type { FaultKind, Moment, Place, Plan, Planned } from '../simulation/faults.ts'
 import { People } from '../simulation/people.ts'
 import { inWorld, isBusy, rest } from '../simulation/scenario.ts'
@@ -35,7 +35,7 @@ const LOOK_MS = 100
 
 /** What has gone wrong already, and one thing more; and it remembers the moments that there were. */
 class OneMore implements Plan {
-  readonly moments: Moment[] = []
+  readonly moments: Pick<Place, 'moment' | 'process'>[] = []
   readonly #base: Scenario['base']
   readonly #case: Pick<Case, 'nth' | 'planned'> | undefined
   #isBased = false
@@ -46,7 +46,7 @@ class OneMore implements Plan {
   }
 
   at({ process, moment, overall }: Place): Planned | undefined {
-    this.moments.push(moment)
+    this.moments.push({ moment, process })
     if (overall === this.#case?.nth) return this.#case.planned
     if (this.#isBased || moment !== this.#base?.moment || !process.startsWith('worker')) return undefined
     this.#isBased = true
@@ -96,8 +96,9 @@ export async function makeTable(template: string, scenarios = SCENARIOS): Promis
     const plan = new OneMore(scenario.base)
     const { problems } = await play(scenario, template, plan)
     if (problems.length > 0) throw new Error(`${scenario.name}: ${problems.join('; ')}`)
-    for (const [index, moment] of plan.moments.entries())
-      for (const planned of faultsAt(moment, index)) table.push({ scenario, nth: index + 1, moment, planned })
+    for (const [index, { moment, process }] of plan.moments.entries())
+      for (const planned of faultsAt(moment, index))
+        table.push({ scenario, nth: index + 1, moment, planned: asItIs(planned, process) })
   }
   return table
 }

@@ -8,6 +8,7 @@ export const FAULT_KINDS = [
   'committed but reported as failed',
   'serialization failure',
   'stopped beyond its lease',
+  'stopped for a while',
   'delay',
   'duplicate delivery',
   'clock step',
@@ -166,10 +167,18 @@ function amountOf(kind: FaultKind, dice: Dice): number {
   return dice.below(1_000)
 }
 
+/** Only who holds a lease can be stopped beyond it. */
+export function asItIs({ kind, amount }: Planned, process: string): Planned {
+  if (kind !== 'stopped beyond its lease' || (process.startsWith('worker') && amount > LEASE_MS))
+    return { kind, amount }
+  return { kind: 'stopped for a while', amount }
+}
+
 /** As somebody would tell it. */
 export function inWords({ kind, amount, process, nth, moment, atMs }: Fault): string {
   const how = {
     delay: ` for ${amount} ms`,
+    'stopped for a while': ` for ${amount} ms`,
     'stopped beyond its lease': ` for ${amount} ms${wakesWhenLost(amount) ? ', or until its work is another’s' : ''}`,
     'clock step': ` of ${amount} minutes`,
     'disk error': amount === 0 ? '' : `, and at the ${amount} statements that follow`,

@@ -15,7 +15,7 @@ import type { AnyAgent } from '../../src/workers/agents/execute-agent.ts'
 import { tendRegularly } from '../../src/workers/tend.ts'
 import { Worker } from '../../src/workers/worker.ts'
 import { SimClock } from './clock.ts'
-import { LEASE_MS, wakesWhenLost } from './faults.ts'
+import { LEASE_MS, asItIs, wakesWhenLost } from './faults.ts'
 import type { Fault, FaultKind, Moment, Plan, Planned, StatementMoment } from './faults.ts'
 import { Ledger } from './ledger.ts'
 import { forgetProcesses } from './process-table.ts'
@@ -165,8 +165,9 @@ export class World {
     if (!this.isTroubled || process.dead) return undefined
     this.moments += 1
     const { name, moments: nth, fate: dice } = process
-    const planned = this.#options.plan.at({ process: name, nth, overall: this.moments, moment, dice })
-    if (planned === undefined) return undefined
+    const intended = this.#options.plan.at({ process: name, nth, overall: this.moments, moment, dice })
+    if (intended === undefined) return undefined
+    const planned = asItIs(intended, name)
     this.faults.push({ ...planned, process: name, nth, moment, atMs: this.time.monotonicMs() })
     this.#befall(process, planned)
     return planned
@@ -175,7 +176,7 @@ export class World {
   /** What happens to a process, besides the error that its store throws. */
   #befall(process: SimProcess, { kind, amount }: Planned): void {
     if (kind === 'crash') process.die()
-    if (kind === 'delay' || kind === 'stopped beyond its lease') {
+    if (kind === 'delay' || kind === 'stopped for a while' || kind === 'stopped beyond its lease') {
       process.stop()
       process.wakesWhenLost = kind !== 'delay' && wakesWhenLost(amount)
       this.time.after(amount, () => process.goOn())
