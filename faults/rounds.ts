@@ -1,11 +1,16 @@
 /**
  * A method that is a table goes round it: each campaign begins with the first case that this round has not had, and after the
- * last one the next round begins. A table that has become larger or smaller is another one.
+ * last one the next round begins. One with other cases is another table, even if there are as many of them.
  */
 import type { CampaignTotal, Part } from './totals.ts'
 
-export interface Round {
+/** Known by how many cases it has, and by a digest of them. */
+export interface Table {
   readonly size: number
+  readonly digest?: string | undefined
+}
+
+export interface Round extends Table {
   readonly number: number
 }
 
@@ -33,14 +38,15 @@ export function rowsOf(numbers: Iterable<number>): [number, number][] {
   return rows
 }
 
-export function nextOf(campaigns: readonly CampaignTotal[], size: number): Next {
+export function nextOf(campaigns: readonly CampaignTotal[], size: number, digest?: string): Next {
   const parts = campaigns.flatMap(({ table }) => table ?? [])
   const last = parts.reduce((most, { round }) => Math.max(most, round), 0)
-  const told = toldIn(parts, { size, number: last })
-  if (told.size === 0 || told.size >= size) return { size, number: last + 1, first: 1, most: size }
+  const table = { size, ...(digest === undefined ? {} : { digest }) }
+  const told = toldIn(parts, { ...table, number: last })
+  if (told.size === 0 || told.size >= size) return { ...table, number: last + 1, first: 1, most: size }
   const missing = Array.from({ length: size }, (_, index) => index + 1).filter((seed) => !told.has(seed))
   const first = missing[0]!
-  return { size, number: last, first, most: missing.at(-1)! - first + 1 }
+  return { ...table, number: last, first, most: missing.at(-1)! - first + 1 }
 }
 
 /** The last round that was whole, if there is one, and the one that is under way. */
@@ -49,8 +55,8 @@ export function progressOf(campaigns: readonly CampaignTotal[]): {
   readonly now?: Progress
 } {
   const rounds = new Map<string, Progress>()
-  for (const { size, round } of campaigns.flatMap(({ table }) => table ?? []))
-    rounds.set(`${size} ${round}`, progress(campaigns, { size, number: round }))
+  for (const part of campaigns.flatMap(({ table }) => table ?? []))
+    rounds.set(`${part.size} ${part.digest} ${part.round}`, progress(campaigns, roundOf(part)))
   const sorted = [...rounds.values()].toSorted((a, b) => a.number - b.number)
   const whole = sorted.findLast(({ distinct, size }) => distinct === size)
   const last = sorted.at(-1)
@@ -58,7 +64,7 @@ export function progressOf(campaigns: readonly CampaignTotal[]): {
 }
 
 function progress(campaigns: readonly CampaignTotal[], round: Round): Progress {
-  const mine = campaigns.filter(({ table }) => table?.size === round.size && table.round === round.number)
+  const mine = campaigns.filter(({ table }) => table !== undefined && isOf(table, round))
   const told = toldIn(
     mine.flatMap(({ table }) => table ?? []),
     round,
@@ -66,9 +72,26 @@ function progress(campaigns: readonly CampaignTotal[], round: Round): Progress {
   return { ...round, distinct: told.size, commits: [...new Set(mine.map(({ commit }) => commit))] }
 }
 
-function toldIn(parts: readonly Part[], { size, number }: Round): Set<number> {
+const isOf = (part: Part, { size, digest, number }: Round): boolean =>
+  part.size === size && part.digest === digest && part.round === number
+
+const roundOf = ({ size, digest, round }: Part): Round => ({
+  size,
+  number: round,
+  ...(digest === undefined ? {} : { digest }),
+})
+
+/** What a campaign has told of its round, as it is written down. */
+export const partOf = ({ size, digest, number }: Round, told: [number, number][]): Part => ({
+  size,
+  ...(digest === undefined ? {} : { digest }),
+  round: number,
+  told,
+})
+
+function toldIn(parts: readonly Part[], round: Round): Set<number> {
   const told = new Set<number>()
-  for (const part of parts.filter((each) => each.size === size && each.round === number))
+  for (const part of parts.filter((each) => isOf(each, round)))
     for (const [first, last] of part.told) for (let seed = first; seed <= last; seed++) told.add(seed)
   return told
 }

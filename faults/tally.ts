@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 import type { Outcome } from './method.ts'
-import { rowsOf } from './rounds.ts'
+import { partOf, rowsOf } from './rounds.ts'
 import type { Round } from './rounds.ts'
 import { add, faultsOf, noFigures } from './totals.ts'
 import type { CampaignTotal } from './totals.ts'
@@ -65,7 +65,7 @@ export class Tally {
       failed: this.failed.slice(0, MOST_NAMED),
       seconds,
       own: { ...structuredClone(this.figures), seconds },
-      ...(round === undefined ? {} : { table: { size: round.size, round: round.number, told: rowsOf(this.#told) } }),
+      ...(round === undefined ? {} : { table: partOf(round, rowsOf(this.#told)) }),
     }
   }
 }

@@ -48,6 +48,8 @@ export interface CampaignTotal {
 /** Which of a table's cases a campaign has told, in which of the rounds through it. */
 export interface Part {
   size: number
+  /** Of all its cases. The first ones had none. */
+  digest?: string
   round: number
   /** First and last of each row of seeds. */
   told: [number, number][]

@@ -47,6 +47,20 @@ describe('a method that is a table', () => {
     expect(nextOf(whole, SIZE + 1)).toMatchObject({ number: 2, first: 1, most: SIZE + 1 })
   })
 
+  test('one that has as many cases, but others, is another table', () => {
+    const of = (digest: string, number: number, told: readonly number[]) => {
+      const tally = new Tally('abc1234', 1, { size: SIZE, digest, number })
+      tellAll(tally, told)
+      return tally.entry()
+    }
+    const begun = [of('one', 1, seeds(1, 6))]
+    expect(nextOf(begun, SIZE, 'one')).toMatchObject({ number: 1, first: 7, digest: 'one' })
+    expect(nextOf(begun, SIZE, 'other')).toMatchObject({ number: 2, first: 1, most: SIZE, digest: 'other' })
+    const both = [...begun, of('other', 1, seeds(7, 10))]
+    expect(progressOf(both)).toMatchObject({ now: { distinct: 4, digest: 'other' } })
+    expect(progressOf(both).whole).toBeUndefined()
+  })
+
   test('its cases are counted once in a round, with the commits at which they were told', () => {
     const parts = [campaign(seeds(1, 6), 'a', 1), campaign(seeds(4, 9), 'b', 1)]
     expect(progressOf(parts)).toEqual({ now: { size: SIZE, number: 1, distinct: 9, commits: ['a', 'b'] } })
