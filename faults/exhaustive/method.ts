@@ -1,7 +1,14 @@
 import type { Campaign, Method } from '../method.ts'
+import type { Table } from '../rounds.ts'
 import { inJobs, oneJob, printedBy } from '../simulation/jobs.ts'
 
 const SCRIPT = new URL('worker.ts', import.meta.url).pathname
+
+/** How many cases there are, and a digest of them. */
+async function table(): Promise<Required<Table>> {
+  const [size, digest = ''] = (await printedBy(SCRIPT, ['count'])).split(' ')
+  return { size: Number(size), digest }
+}
 
 /** The world of the simulation without chance: one fault at one moment, and then the next. */
 export const exhaustive: Method = {
@@ -9,7 +16,7 @@ export const exhaustive: Method = {
   title:
     'Twelve small scenarios in one thread, each of eight faults at every moment at which it can happen: every statement, reply, effect and record',
   cases: 'cases',
-  size: async () => Number(await printedBy(SCRIPT, ['count'])),
+  size: async () => (await table()).size,
   run: (campaign: Campaign) => inJobs(SCRIPT, campaign),
 }
 

@@ -1,5 +1,6 @@
 /**
- * Plays one case of the table after the other and prints what came of each, a line of JSON; or says how many there are.
+ * Plays one case of the table after the other and prints what came of each, a line of JSON; or says how many there are, and
+ * a digest of them.
  *
  *   node worker.ts FIRST STEP HOW_MANY [PATTERN]     of those whose words it matches
  *   node worker.ts count
@@ -18,7 +19,9 @@ const template = await makeTemplate()
 await makeTable(template, SCENARIOS.slice(0, 1))
 const table = (await makeTable(template)).filter((one) => new RegExp(pattern).test(inWords(one)))
 if (first === 'count') {
-  process.stdout.write(`${table.length}\n`)
+  const { createHash } = await import('node:crypto')
+  const cases = table.map((one) => `${inWords(one)} ${one.planned.amount}\n`).join('')
+  process.stdout.write(`${table.length} ${createHash('sha256').update(cases).digest('hex').slice(0, 12)}\n`)
   process.exit(0)
 }
 const left = Math.ceil((table.length - Number(first) + 1) / Number(step))

@@ -87,6 +87,7 @@ export async function printedBy(script: string, args: readonly string[]): Promis
   })
   let printed = ''
   child.stdout.on('data', (chunk: Buffer) => (printed += chunk.toString()))
-  await once(child, 'close')
+  const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
+  if (code !== 0) throw new Error(`${script} ${args.join(' ')} broke: ${signal ?? `exit ${code}`}`)
   return printed.trim()
 }
