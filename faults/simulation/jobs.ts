@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os'
 import { createInterface } from 'node:readline'
 
 import type { Campaign, Outcome } from '../method.ts'
+import { broken } from '../played.ts'
 
 /** No world takes so long: whoever says nothing any more hangs. */
 const SILENCE_MS = 5 * 60_000
@@ -26,25 +27,23 @@ export async function oneJob(
 ): Promise<void> {
   const { first, most, isOver, tell } = campaign
   const share = Math.ceil((most - job) / jobs)
-  let wasSilent = false
-  for (let told = 0; told < share;) {
+  // Of one that said nothing at all it is not known whether a world broke it, until the next one says something.
+  let silent: Outcome | undefined
+  for (let told = 0; told < share && !(told > 0 && isOver());) {
     const seed = first + job + told * jobs
     const ended = await oneProcess([script, String(seed), String(jobs), String(share - told), ...more], campaign)
     told += ended.told
+    const isSilent = ended.broke !== undefined && ended.told === 0
+    if (isSilent && silent !== undefined) throw new Error(`two processes in a row said nothing: ${ended.broke}`)
+    if (silent !== undefined) tell(silent)
+    silent = undefined
     if (ended.broke === undefined) return
-    tell({
-      seed: first + job + told * jobs,
-      faults: {},
-      runs: 0,
-      effects: 0,
-      problems: [`broke: ${ended.broke}`],
-    })
-    if (isOver()) return
-    // It is not the world that breaks them.
-    if (wasSilent && ended.told === 0) throw new Error(`two processes in a row said nothing: ${ended.broke}`)
-    wasSilent = ended.told === 0
+    const failed = broken(first + job + told * jobs, ended.broke)
+    if (isSilent) silent = failed
+    else tell(failed)
     told += 1
   }
+  if (silent !== undefined) tell(silent)
 }
 
 interface Ended {

@@ -117,7 +117,7 @@ describe('what is wrong with a world', () => {
       { seed: 1, ...outcome },
       {
         ...{ seed: 2, faults: {}, runs: 0, effects: 0 },
-        problems: [expect.stringMatching(/^broke: exit 1 [^]*its store cannot be closed/)],
+        problems: [expect.stringMatching(/^it broke: exit 1 [^]*its store cannot be closed/)],
       },
       { seed: 3, ...outcome },
     ])
