@@ -116,7 +116,10 @@ describe('what is wrong with a world', () => {
     expect(await toldBy(program, 1, 3)).toEqual([
       { seed: 1, ...outcome },
       {
-        ...{ seed: 2, faults: {}, runs: 0, effects: 0 },
+        seed: 2,
+        faults: {},
+        runs: 0,
+        effects: 0,
         problems: [expect.stringMatching(/^it broke: exit 1 [^]*its store cannot be closed/)],
       },
       { seed: 3, ...outcome },
