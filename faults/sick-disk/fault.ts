@@ -1,28 +1,22 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+
+import { callsOf, isLasting } from './calls.ts'
+import type { Errno } from './calls.ts'
 
 const SICK = fileURLToPath(new URL('sick.cjs', import.meta.url))
 
-const ERRNOS = ['EIO', 'ENOSPC', 'EMFILE'] as const
-type Errno = (typeof ERRNOS)[number]
-
-/** Whose calls fail: those of SQLite, those of the program on its other files, or those of the supervisor of a command. */
-type Layer = 'database' | 'program' | 'supervisor'
-
-/** The nth call fails; a full disk, and one too few handles, stay so until the program ends. */
+/** The nth call of its kind fails; a full disk, and one too few handles, stay so until the program ends. */
 export interface Fault {
-  readonly layer: Layer
+  /** Whose calls fail: those of SQLite, those of the program on its other files, or those of the supervisor of a command. */
+  readonly layer: 'database' | 'program' | 'supervisor'
   readonly errno: Errno
+  readonly call: string
   readonly nth: number
+  /** Of SQLite: which of each kind of call, or from which on. */
+  readonly since?: Readonly<Record<string, number>>
 }
-
-/** What SQLite asks of the system that each of them can meet. */
-const CALLS: Readonly<Record<Errno, readonly string[]>> = {
-  EIO: ['openat', 'read', 'pread64', 'write', 'pwrite64', 'fsync', 'fdatasync', 'ftruncate', 'unlink'],
-  ENOSPC: ['write', 'pwrite64', 'ftruncate', 'fallocate'],
-  EMFILE: ['openat'],
-}
-
-const isLasting = (errno: Errno) => errno !== 'EIO'
 
 export interface Disguise {
   /** It does not get well by itself, and whoever waits for that waits in vain. */
@@ -32,54 +26,60 @@ export interface Disguise {
   readonly env: Readonly<Record<string, string>>
 }
 
+/** Where it happens. */
+export interface Place {
+  readonly folder: string
+  readonly home: string
+  /** What its databases are called is not known before; no thread but the first uses them. */
+  readonly isAnywhere: boolean
+}
+
+const metIn = ({ folder }: Pick<Place, 'folder'>) => join(folder, 'met.txt')
+
 /** The program as it is to be started, so that it meets this fault. The tracer is nobody's parent: signals reach the program. */
-export function met({ layer, errno, nth }: Fault, home: string): Disguise {
+export function met({ layer, errno, nth, since = {} }: Fault, place: Place): Disguise {
+  const stays = isLasting(errno)
   if (layer !== 'database') {
-    const mode = isLasting(errno) ? 'on' : 'once'
     const env = {
-      SICK: `${errno}:${nth}:${mode}`,
-      SICK_BELOW: home,
+      SICK: `${errno}:${nth}:${stays ? 'on' : 'once'}`,
+      SICK_BELOW: place.home,
       SICK_WHO: layer,
+      SICK_TOLD: metIn(place),
       NODE_OPTIONS: `--require ${SICK}`,
     }
-    return { before: [], env, isLasting: isLasting(errno) }
+    return { before: [], env, isLasting: stays }
   }
-  const calls = CALLS[errno].join(',')
-  const inject = `inject=${calls}:error=${errno}:when=${nth}${isLasting(errno) ? '+' : ''}`
-  return {
-    before: [...tracer(home, '/dev/null'), '-e', `trace=${calls}`, '-e', inject],
-    env: {},
-    isLasting: isLasting(errno),
-  }
+  const injects = Object.entries(since).flatMap(([call, first]) => [
+    '-e',
+    `inject=${call}:error=${errno}:when=${first}${stays ? '+' : ''}`,
+  ])
+  const traced = ['-e', `trace=${Object.keys(since).join(',')}`]
+  return { before: [...tracer(place, metIn(place)), ...traced, ...injects], env: {}, isLasting: stays }
+}
+
+/** When something failed as it was to, in milliseconds: an injection that nobody met is none. */
+export function instantsMet(place: Pick<Place, 'folder'>): number[] {
+  if (!existsSync(metIn(place))) return []
+  const lines = readFileSync(metIn(place), 'utf8').split('\n')
+  return lines.flatMap((line) =>
+    line.includes('(INJECTED)') ? [1_000 * Number(/\d+\.\d+/.exec(line)?.[0] ?? Number.NaN)] : [],
+  )
 }
 
 /** The same, where nothing fails and calls are counted: those of SQLite in one file, the others in the other. */
-export function counted(home: string, database: string, files: string): Disguise {
-  const calls = [...new Set(Object.values(CALLS).flat())].join(',')
+export function counted(place: Place, database: string, files: string): Disguise {
+  // Locks fail nowhere here; they tell where one thing that SQLite does ends.
+  const calls = [...callsOf(place.isAnywhere), 'fcntl'].join(',')
   return {
-    before: [...tracer(home, database), '-e', `trace=${calls}`],
-    env: { SICK_COUNT: files, SICK_BELOW: home, NODE_OPTIONS: `--require ${SICK}` },
+    before: [...tracer(place, database), '-e', `trace=${calls}`],
+    env: { SICK_COUNT: files, SICK_BELOW: place.home, NODE_OPTIONS: `--require ${SICK}` },
   }
 }
 
-function tracer(home: string, output: string): string[] {
+function tracer({ home, isAnywhere }: Place, output: string): string[] {
   const paths = ['', '-wal', '-shm', '-journal'].flatMap((part) => ['-P', `${home}/holdfast.db${part}`])
   // Only at these calls does the kernel stop the program; without it, at each call there is.
-  return ['strace', '--seccomp-bpf', '-D', '-f', '-qq', '-o', output, ...paths, '-e', 'signal=none']
-}
-
-/** How many cases there are: each call that can fail, in each way. */
-export function faultsOf(trace: string, counts: string): Fault[] {
-  const calls = trace.split('\n').map((line) => /^\d+ +(\w+)\(/.exec(line)?.[1] ?? '')
-  const many = (length: number, layer: Layer, errno: Errno): Fault[] =>
-    Array.from({ length }, (_, index) => ({ layer, errno, nth: index + 1 }))
-  const ofDatabase = ERRNOS.flatMap((errno) =>
-    many(calls.filter((call) => CALLS[errno].includes(call)).length, 'database', errno),
-  )
-  const ofFiles = counts.split('\n').flatMap((line) => {
-    if (line === '') return []
-    const { who, counts: each } = JSON.parse(line) as { readonly who: Layer; readonly counts: Record<Errno, number> }
-    return ERRNOS.flatMap((errno) => many(each[errno], who, errno))
-  })
-  return [...ofDatabase, ...ofFiles]
+  const whose = isAnywhere ? [] : ['-f', '--seccomp-bpf', ...paths]
+  // When (-ttt), and on which file (-y); no bytes (-s).
+  return ['strace', '-D', '-qq', '-ttt', '-y', '-s', '0', '-o', output, '-e', 'signal=none', ...whose]
 }

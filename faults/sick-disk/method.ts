@@ -12,7 +12,7 @@ import { compiledCodeOf } from './room.ts'
 import { SCENARIOS } from './scenarios.ts'
 
 /** Some wait for ten seconds for a disk that does not get well, and hardly take a core meanwhile. */
-const AT_ONCE = 3 * availableParallelism()
+const AT_ONCE = 5 * availableParallelism()
 
 /** Real programs; each call to the disk that they make fails once, in each of three ways. */
 export const sickDisk: Method = {

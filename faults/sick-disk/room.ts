@@ -115,6 +115,12 @@ export class Room {
     )
   }
 
+  async supervisorsEnded(): Promise<void> {
+    const until = performance.now() + HANG_MS
+    while (supervisorsOf(this.home).length > 0 && performance.now() < until)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+
   /** What was started with a disk that stays sick would wait for it for ten minutes. */
   endSupervisors(): void {
     for (const { pid } of supervisorsOf(this.home)) process.kill(pid, 'SIGKILL')

@@ -14,6 +14,8 @@ export interface Scenario {
   readonly prepare?: (room: Room) => Promise<void>
   /** It cannot be copied: what was shown to a person, or is to be done, names its folder. */
   readonly isBound?: boolean
+  /** It makes databases whose names nobody knows before. */
+  readonly isAnywhere?: boolean
   readonly act: (room: Room, disguise?: Disguise) => Promise<Ended>
   /** Told to somebody as done; by default by the exit code. */
   readonly isDone?: (ended: Ended) => boolean
@@ -127,9 +129,20 @@ export const SCENARIOS: readonly Scenario[] = [
     rows: `select 1 from schedules where name = 'nightly'`,
   },
   {
-    name: 'a backup is made, checked and put back',
+    name: 'a backup is made',
     prepare: opened,
+    isAnywhere: true,
     act: backUp,
+    rows: `select 1 from runs where submit_key = 'before'`,
+  },
+  {
+    name: 'a backup is put back',
+    async prepare(room) {
+      await opened(room)
+      await room.holdfast(['--json', 'backup', copyIn(room)])
+    },
+    isAnywhere: true,
+    act: (room, disguise) => room.holdfast(['--json', 'restore', copyIn(room)], disguise),
     rows: `select 1 from runs where submit_key = 'before'`,
   },
   {
@@ -163,11 +176,13 @@ async function opened(room: Room): Promise<void> {
 const note = (room: Room, which: string) => writeFileSync(join(room.folder, 'noted'), room.ask(which))
 const noted = (room: Room) => readFileSync(join(room.folder, 'noted'), 'utf8')
 
+const copyIn = (room: Room) => join(room.folder, 'copy.db')
+
+/** One that was told of as made can be put back. */
 async function backUp(room: Room, disguise?: Disguise): Promise<Ended> {
-  const file = join(room.folder, 'copy.db')
-  rmSync(file, { force: true })
-  const made = await room.holdfast(['--json', 'backup', file], disguise)
-  return made.code === 0 ? room.holdfast(['--json', 'restore', file], disguise) : made
+  rmSync(copyIn(room), { force: true })
+  const made = await room.holdfast(['--json', 'backup', copyIn(room)], disguise)
+  return made.code === 0 ? room.holdfast(['--json', 'restore', copyIn(room)]) : made
 }
 
 async function withRepository(room: Room): Promise<void> {
