@@ -4,13 +4,13 @@ import type { Choice, Disk } from './disk.ts'
 export const ALL_LOST = 'all that was not synced lost'
 
 const SECTOR_BYTES = 512
-/** Of a commit with hundreds of writes each prefix loses some of them, not each: the square of that is too many. */
+/** Of a commit with hundreds of writes each prefix loses so many of them, not each: the square of that is too many. */
 const MOST_SINGLES = 6
 const MOST_TEARS = 8
 
 /**
  * What a power loss at this instant may leave: nothing that is uncertain, all of it, the bytes without the names, the names without
- * the bytes, all but one, the last write torn at a sector, and some at random.
+ * the bytes, all but one of them (for some of many), the last write torn at a sector, and some at random.
  */
 export function choicesAt(disk: Disk, dice: Dice, randoms: number): Choice[] {
   const { changes, renamings } = disk.uncertain()
@@ -34,7 +34,8 @@ export function choicesAt(disk: Disk, dice: Dice, randoms: number): Choice[] {
 
 function someOf<T>(all: readonly T[], dice: Dice): readonly T[] {
   if (all.length <= MOST_SINGLES) return all
-  return Array.from({ length: MOST_SINGLES }, () => dice.pick(all))
+  const rest = [...all]
+  return Array.from({ length: MOST_SINGLES }, () => rest.splice(dice.below(rest.length), 1)[0]!)
 }
 
 function tears(disk: Disk): Choice[] {

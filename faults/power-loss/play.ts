@@ -37,7 +37,17 @@ export function play(seed: number): Promise<Omit<Outcome, 'seed'>> {
   return playLife(kind, seed, { randoms: 2, states: kind in LANDINGS ? 120 : 1_200 })
 }
 
+/** A life that breaks has failed: whatever it was, nobody has seen what its disks would have been. */
 export async function playLife(kind: string, seed: number, limits: Limits): Promise<Omit<Outcome, 'seed'>> {
+  try {
+    return await recordAndLook(kind, seed, limits)
+  } catch (error) {
+    const problem = `it broke: ${error instanceof Error ? error.stack : String(error)}`
+    return { faults: {}, runs: 0, effects: 0, problems: [problem] }
+  }
+}
+
+async function recordAndLook(kind: string, seed: number, limits: Limits): Promise<Omit<Outcome, 'seed'>> {
   const folder = mkdtempSync(join(memoryDisk(), 'holdfast-power-'))
   try {
     const root = join(folder, 'disk')

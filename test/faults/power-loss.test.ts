@@ -73,12 +73,27 @@ describe('a disk that loses its power', () => {
     expect([...pointers]).toEqual([['pointer', 'file']])
   })
 
+  test('of many writes loses some, each another one', () => {
+    const disk = new Disk('/disk', { folders: [] })
+    for (const each of [created, ...synced('/disk', 1), ...Array.from('1234567', wrote)]) disk.take(each)
+    for (const seed of [1, 2, 3, 4]) {
+      const lost = choicesAt(disk, new Dice(seed), 0).filter(({ fault }) => fault === 'one write lost')
+      expect(lost).toHaveLength(6)
+      expect(new Set(lost.map((choice) => shown(disk.state(choice)))).size).toBe(6)
+    }
+  })
+
   test('does not keep for certain what was written after its sync was asked for', () => {
     const asked: Happened = { kind: 'sync-asked', path, sync: 2 }
     const answered: Happened = { kind: 'synced', path, sync: 2 }
     const happened = [created, ...synced('/disk', 1), wrote('one'), asked, wrote('two'), answered]
     expect(after(...happened)).toEqual(['file=one', 'file=one\0\0\0', 'file=onetwo'])
   })
+})
+
+test.runIf(canTrace())('a life that does not come to its end has failed', async () => {
+  const { problems } = await playLife('no such life', 1, { randoms: 0 })
+  expect(problems).toEqual([expect.stringContaining('it broke: Error: the life "no such life" of seed 1 did not come')])
 })
 
 describe.runIf(canTrace())('what was acknowledged before a power loss is there after it', () => {
