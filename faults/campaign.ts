@@ -86,7 +86,7 @@ async function beginning(method: Method, { from, repeats, totals }: Settings): P
   if (repeats !== undefined) return { first: repeats, upTo }
   const { campaigns = [], nextSeed = 1 } = readTotals(totals)[method.name] ?? {}
   if (method.size === undefined) return { first: from ?? nextSeed, upTo }
-  const { first, most, ...round } = nextOf(campaigns, await method.size())
+  const { first, most, ...round } = nextOf(campaigns, await method.size(), await method.digest?.())
   return from === undefined ? { first, upTo: most, round } : { first: from, upTo, round }
 }
 

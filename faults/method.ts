@@ -7,6 +7,8 @@ export interface Method {
   readonly cases: string
   /** A table of so many cases, not a sea of them: it ends by itself after the last, and a campaign goes on where the last one ended. */
   readonly size?: () => Promise<number>
+  /** Of its cases: with another one it is another table. */
+  readonly digest?: () => Promise<string>
   /** Runs cases with the seeds `first`, `first + 1` … until `isOver`, at most `most`, and tells of each. */
   run(campaign: Campaign): Promise<void>
   /** The least that still shows what went wrong with this seed, in words that somebody can follow. */

@@ -17,6 +17,7 @@ export const exhaustive: Method = {
     'Twelve small scenarios in one thread, each of eight faults at every moment at which it can happen: every statement, reply, effect and record',
   cases: 'cases',
   size: async () => (await table()).size,
+  digest: async () => (await table()).digest,
   run: (campaign: Campaign) => inJobs(SCRIPT, campaign),
 }
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 
 import { HoldfastError } from '../base/errors.ts'
-import { createFileOnce, errorCode } from '../base/files.ts'
+import { createFileOnce, errorCode, explainTrouble } from '../base/files.ts'
 import type { Randomness } from '../base/ids.ts'
 
 const TOKEN_BYTES = 32
@@ -34,6 +34,6 @@ export async function readTokenFile(path: string): Promise<string | undefined> {
     return GOOD.test(text) ? text : undefined
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return undefined
-    throw error
+    throw explainTrouble(error, path, 'read')
   }
 }

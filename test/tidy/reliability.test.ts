@@ -36,7 +36,7 @@ test('a page that is not that of its counters is named', () => {
 test('a failure is on the page, with the seeds among which it is', () => {
   const text = writePage(someTotals(3), plotsOf)
   expect(text).toContain('**3 failing cases**')
-  expect(text).toContain('at most 3, see the failures below')
+  expect(text).toContain('up to 3 that nobody has explained yet')
   expect(text).toContain('seeds 1, 2, 3 of 1 to 8')
   expect(text).toContain('**Nothing was run since.**')
 })
