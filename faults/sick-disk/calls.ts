@@ -14,13 +14,13 @@ const CALLS: Readonly<Record<Errno, readonly string[]>> = {
   ENOSPC: ['write', 'pwrite64', 'ftruncate', 'fallocate'],
   EMFILE: ['openat'],
 }
-/** By these a program speaks as well: only where they are those of a file. */
-const SPOKEN = ['read', 'write']
+/** By these Node speaks and finds its own code, too: only where the files are known by their names. */
+const OF_NODE = ['openat', 'read', 'write']
 
 /** The names of the calls that are looked at; where it is not known before which files they are for, without some. */
-export function callsOf(isAnywhere: boolean, errnos: readonly Errno[] = ERRNOS): string[] {
-  const all = new Set(errnos.flatMap((errno) => CALLS[errno]))
-  return [...all].filter((name) => !(isAnywhere && SPOKEN.includes(name)))
+export function callsOf(isAnywhere: boolean): string[] {
+  const all = new Set(Object.values(CALLS).flat())
+  return [...all].filter((name) => !(isAnywhere && OF_NODE.includes(name)))
 }
 
 interface Call {

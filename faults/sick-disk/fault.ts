@@ -38,9 +38,7 @@ const metIn = ({ folder }: Pick<Place, 'folder'>) => join(folder, 'met.txt')
 
 /** The program as it is to be started, so that it meets this fault. The tracer is nobody's parent: signals reach the program. */
 export function met({ layer, errno, nth, since = {} }: Fault, place: Place): Disguise {
-  // Without a name of its files Node's own are among them: it would not find its handles, and that is no disk of ours.
-  const isForNode = layer === 'database' && errno === 'EMFILE' && place.isAnywhere
-  const stays = isLasting(errno) && !isForNode
+  const stays = isLasting(errno)
   if (layer !== 'database') {
     const env = {
       SICK: `${errno}:${nth}:${stays ? 'on' : 'once'}`,
