@@ -24,15 +24,7 @@ interface Wish {
   granted(ended: Ended): Promise<void> | void
 }
 
-const WISHES: readonly ((scene: Scene) => Promise<Wish>)[] = [
-  runHere,
-  runDetached,
-  send,
-  approve,
-  drain,
-  cancel,
-  runNow,
-]
+const WISHES: readonly ((scene: Scene) => Promise<Wish>)[] = [runHere, runDetached, send, answer, drain, cancel, runNow]
 
 /** Somebody's command dies; they say it again, as anybody would, until it comes to its end. */
 export async function killCommand(scene: Scene): Promise<void> {
@@ -133,22 +125,22 @@ async function send(scene: Scene): Promise<Wish> {
   return { args, heard, granted }
 }
 
-async function approve(scene: Scene): Promise<Wish> {
+async function answer(scene: Scene): Promise<Wish> {
   const [id = ''] = await scene.waiting()
-  const args = ['approvals', 'approve', id]
-  let yeses = 0
+  const verb = scene.answerTo(id)
+  let times = 0
   const heard = ({ code }: Ended) => {
     if (code !== 0) return
-    yeses += 1
-    scene.approved(id)
+    times += 1
+    scene.heard(id)
   }
   const granted = ({ code, stderr }: Ended) => {
     // Refused, because it was answered before: by one that was killed before it could say so.
-    if (code !== 0 && code !== 4) scene.complain(`approve ended with ${code}: ${stderr}`)
-    if (yeses > 1) scene.complain(`${id} was approved ${yeses} times`)
-    scene.approved(id)
+    if (code !== 0 && code !== 4) scene.complain(`${verb} ended with ${code}: ${stderr}`)
+    if (times > 1) scene.complain(`${id} was answered ${times} times`)
+    scene.heard(id)
   }
-  return { args, heard, granted }
+  return { args: ['approvals', verb, id], heard, granted }
 }
 
 /** Of a parent's inbox: what a drain that came to its end has shown is shown by no other; what was shown by none waits. */

@@ -20,7 +20,7 @@ export async function killDaemon(scene: Scene): Promise<void> {
   await scene.begin()
   if (asked.length > 0)
     await yard.withStore(async (store) => {
-      for (const id of asked) await scene.approve(store, id)
+      for (const id of asked) await scene.answer(store, id)
     })
   await diesWithin(scene, doom === undefined ? dice.below(WORK_MS) : POINT_MS, 'at work')
   await recoverUnderFire(scene)

@@ -43,17 +43,12 @@ function* seedsOf({ first, most, isOver }: Campaign): Generator<number> {
 async function oneJob(program: string, seeds: Iterator<number>, tell: Campaign['tell']): Promise<void> {
   for (let seed = seeds.next(); seed.done !== true;) {
     const yard = new Yard(program)
-    try {
-      for (let played = 0; played < CASES_A_YARD && seed.done !== true; played++) {
-        const outcome = await play(yard, seed.value)
-        seed = seeds.next()
-        const isLast = played === CASES_A_YARD - 1 || seed.done === true
-        tell(isLast ? { ...outcome, problems: [...outcome.problems, ...(await left(yard))] } : outcome)
-        // What is wrong with this one is not to be told of the next ones too.
-        if (outcome.problems.length > 0) break
-      }
-    } finally {
-      await yard.close()
+    for (let [played, isLast] = [1, false]; !isLast && seed.done !== true; played++) {
+      const outcome = await play(yard, seed.value)
+      seed = seeds.next()
+      // What is wrong with this one is not to be told of the next ones too.
+      isLast = played === CASES_A_YARD || seed.done === true || outcome.problems.length > 0
+      tell(isLast ? { ...outcome, problems: [...outcome.problems, ...(await endOf(yard))] } : outcome)
     }
   }
 }
@@ -76,10 +71,14 @@ async function play(yard: Yard, seed: number): Promise<Outcome> {
 }
 
 /** Nobody is left when all have come to their end but the daemon. */
-async function left(yard: Yard): Promise<string[]> {
+async function endOf(yard: Yard): Promise<string[]> {
   const gone = async () => (yard.supervisors() === 0 ? true : undefined)
-  return until('the last supervisor is gone', gone, 10_000).then(
+  const left = await until('the last supervisor is gone', gone, 10_000).then(
     () => [],
     () => [`${yard.supervisors()} supervisors are left`],
+  )
+  return yard.close().then(
+    () => left,
+    (error: unknown) => [...left, `its end: ${String(error)}`],
   )
 }

@@ -2,7 +2,7 @@ import { actionsOfRun } from '../../src/actions/action.ts'
 import { approvalsOfRun, findApproval } from '../../src/actions/approval.ts'
 import { decideApproval } from '../../src/actions/decide.ts'
 import { newMessageId, newRunId, newThreadId, systemRandomness as random } from '../../src/base/ids.ts'
-import type { RunId } from '../../src/base/ids.ts'
+import type { ActionId, RunId } from '../../src/base/ids.ts'
 import { isTerminal, runRow } from '../../src/runs/run.ts'
 import type { Run } from '../../src/runs/run.ts'
 import { sendMessage } from '../../src/runs/send.ts'
@@ -14,7 +14,8 @@ import { violations } from '../../test/support/invariants.ts'
 import { until } from '../../test/support/until.ts'
 import type { Outcome } from '../method.ts'
 import { Dice } from '../simulation/seeded.ts'
-import { accountOf, survivorsOf } from './account.ts'
+import { accountOf, survivorsOf, unallowed } from './account.ts'
+import type { Said } from './account.ts'
 import type { AgentName } from './agents.ts'
 import type { Yard } from './yard.ts'
 
@@ -23,7 +24,13 @@ const SETTLES_MS = 60_000
 
 const MANY = 8
 
+/** Their dice are not those of what goes wrong: how often they are asked depends on the machine. */
+const PEOPLE = 0x9e3779b9
+
 const AGENT_NAMES: readonly AgentName[] = ['plain', 'keyed', 'probed', 'careful', 'conductor']
+
+/** What an approval may be after its answer. */
+const AFTER: Readonly<Record<Said, readonly string[]>> = { approve: ['approved', 'consumed'], deny: ['denied'] }
 
 /** These, and what they started. */
 const withChildren = single((ids: readonly RunId[]) =>
@@ -43,7 +50,10 @@ export class Scene {
   /** A supervisor was killed: what it did may be unknown. */
   mayBeUnknown = false
   readonly #faults: Record<string, number> = {}
-  readonly #yeses: string[] = []
+  /** What people want to answer, and what they heard that they had. */
+  readonly #answers = new Map<string, Said>()
+  readonly #heard = new Map<string, Said>()
+  readonly #people: Dice
   #lastKill: number | undefined
   #settledAt: number | undefined
   #effects = 0
@@ -53,6 +63,7 @@ export class Scene {
     this.yard = yard
     this.seed = seed
     this.dice = new Dice(seed)
+    this.#people = new Dice(seed ^ PEOPLE)
   }
 
   /** Somebody was killed; `at` is the time of day, where that is known better. */
@@ -106,18 +117,25 @@ export class Scene {
     })
   }
 
-  /** A person says yes, and hears that it was heard. */
-  async approve(store: Store, id: string): Promise<void> {
-    const asked = await store.read(findApproval, id)
-    if (asked === undefined) return this.complain(`${id} was asked for and is gone`)
-    const yes = { kind: 'approve', by: 'a person', via: 'test', digest: asked.digest } as const
-    const { kind } = await store.apply(decideApproval, id, yes)
-    if (kind === 'decided') this.#yeses.push(id)
+  /** A quarter of the answers are no; nobody changes his mind. */
+  answerTo(id: string): Said {
+    const answer = this.#answers.get(id) ?? (this.#people.chance(0.25) ? 'deny' : 'approve')
+    this.#answers.set(id, answer)
+    return answer
   }
 
-  /** Somebody else heard that it was heard. */
-  approved(id: string): void {
-    this.#yeses.push(id)
+  /** A person answers, and hears that it was heard. */
+  async answer(store: Store, id: string): Promise<void> {
+    const asked = await store.read(findApproval, id)
+    if (asked === undefined) return this.complain(`${id} was asked for and is gone`)
+    const answer = { kind: this.answerTo(id), by: 'a person', via: 'test', digest: asked.digest } as const
+    const { kind } = await store.apply(decideApproval, id, answer)
+    if (kind === 'decided') this.heard(id)
+  }
+
+  /** Somebody heard that the answer was heard. */
+  heard(id: string): void {
+    this.#heard.set(id, this.answerTo(id))
   }
 
   /** What must be true at every moment, whoever has just died. */
@@ -128,7 +146,7 @@ export class Scene {
     })
   }
 
-  /** Until all of it has come to its end, with somebody who says yes to whatever is asked. */
+  /** Until all of it has come to its end, with somebody who answers whatever is asked. */
   async settle(): Promise<void> {
     await this.yard.withStore(async (store) => {
       const settled = async () => {
@@ -144,7 +162,7 @@ export class Scene {
 
   async #answer(store: Store, id: RunId): Promise<void> {
     for (const { id: approval, state } of await store.read(approvalsOfRun, id))
-      if (state === 'pending') await this.approve(store, approval)
+      if (state === 'pending') await this.answer(store, approval)
   }
 
   async #complainOfOpen(store: Store): Promise<void> {
@@ -158,13 +176,23 @@ export class Scene {
     const { mayBeUnknown, yard } = this
     const lines = yard.lines()
     this.#allRuns = runs.length
-    const { effects, problems } = accountOf({ known: runs, actions, entries: this.entries, lines, mayBeUnknown })
+    const said = await this.#said(store)
+    const { effects, problems } = accountOf({ known: runs, actions, entries: this.entries, lines, said, mayBeUnknown })
     this.#effects = effects
-    this.problems.push(...problems, ...(await violations(store)), ...survivorsOf(runs), ...this.#missing(runs))
-    for (const id of this.#yeses) {
-      const state = (await store.read(findApproval, id))?.state
-      if (state !== 'consumed' && state !== 'approved') this.complain(`the yes to ${id} was lost: ${state}`)
+    this.problems.push(...problems, ...(await unallowed(store, yard.entries, lines)))
+    this.problems.push(...(await violations(store)), ...survivorsOf(runs), ...this.#missing(runs))
+  }
+
+  /** By action. An answer that was heard is there. */
+  async #said(store: Store): Promise<Map<ActionId, Said>> {
+    const said = new Map<ActionId, Said>()
+    for (const [id, answer] of this.#heard) {
+      const approval = await store.read(findApproval, id)
+      if (approval === undefined || !AFTER[answer].includes(approval.state))
+        this.complain(`the answer to ${id} (${answer}) was lost: ${approval?.state}`)
+      if (approval !== undefined) said.set(approval.actionId, answer)
     }
+    return said
   }
 
   #missing(runs: readonly Run[]): string[] {

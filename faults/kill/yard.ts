@@ -26,6 +26,8 @@ export class Yard {
   readonly #program: string
   readonly #url: string | undefined
   #daemon: Started | undefined
+  /** The lines that commands were made to write. */
+  readonly entries = new Set<string>()
 
   /** On SQLite in its home, or on the store that is given. */
   constructor(program: string, url?: string) {
@@ -139,6 +141,7 @@ export class Yard {
 
   /** A command that writes one line after so many milliseconds. */
   entry(name: string, ms: number): [string, ...string[]] {
+    this.entries.add(name)
     return [LEDGER, 'entry', this.ledger, name, (ms / 1_000).toFixed(3)]
   }
 
