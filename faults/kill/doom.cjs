@@ -19,6 +19,9 @@ const { StatementSync } = require('node:sqlite')
 const told = process.env.DOOM_TOLD
 const file = process.env.DOOM_FILE
 
+/** Whoever started it; when that has died, somebody else is its parent. */
+const parent = process.ppid
+
 let doom
 let forSupervisor
 
@@ -33,7 +36,7 @@ function die() {
   const { both, point } = doom
   doom = undefined
   if (told !== undefined) fs.appendFileSync(told, `${Date.now()} ${point}\n`)
-  if (both) process.kill(process.ppid, 'SIGKILL')
+  if (both && process.ppid === parent) process.kill(parent, 'SIGKILL')
   process.kill(process.pid, 'SIGKILL')
 }
 

@@ -49,6 +49,8 @@ export class Scene {
   readonly entries = new Map<RunId, string>()
   /** A supervisor was killed: what it did may be unknown. */
   mayBeUnknown = false
+  /** The daemon dies with that supervisor, unless that came to its end before. */
+  mayDieTogether = false
   readonly #faults: Record<string, number> = {}
   /** What people want to answer, and what they heard that they had. */
   readonly #answers = new Map<string, Said>()
@@ -70,6 +72,16 @@ export class Scene {
   killed(what: string, at = Date.now()): void {
     this.#faults[what] = (this.#faults[what] ?? 0) + 1
     this.#lastKill = Math.max(this.#lastKill ?? 0, at)
+  }
+
+  /** Whether the daemon has died with its supervisor; on a busy machine that takes a while. */
+  async notice(): Promise<boolean> {
+    if (!this.mayDieTogether || this.yard.isUp) return false
+    this.mayDieTogether = false
+    this.killed('daemon together with a supervisor')
+    const { signal, code, stderr } = await this.yard.daemon.ended
+    if (signal !== 'SIGKILL') this.complain(`the daemon ended by itself (${signal ?? code}): ${stderr.slice(-600)}`)
+    return true
   }
 
   complain(problem: string): void {
@@ -150,6 +162,7 @@ export class Scene {
   async settle(): Promise<void> {
     await this.yard.withStore(async (store) => {
       const settled = async () => {
+        if (await this.notice()) await this.yard.up()
         const open = (await store.read(withChildren, this.runs)).filter(({ state }) => !isTerminal(state))
         for (const { id } of open) await this.#answer(store, id)
         return open.length === 0 ? true : undefined

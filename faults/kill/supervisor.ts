@@ -16,6 +16,7 @@ export async function killSupervisor(scene: Scene): Promise<void> {
   const doom = isNamed ? drawDoom(dice, 'supervisor') : `moment:${dice.below(LIFE_MS)}`
   const together = dice.chance(0.3)
   scene.mayBeUnknown = true
+  scene.mayDieTogether = together
   yard.tellDoom('supervisor', together ? `${doom}:both` : doom)
   const agents: readonly AgentName[] = ['plain', 'keyed', 'probed']
   await yard.withStore(async (store) => {
@@ -24,7 +25,7 @@ export async function killSupervisor(scene: Scene): Promise<void> {
   })
   // With it, the daemon is gone at once; alone, its death is told by the run.
   if (together) await Promise.race([yard.daemon.ended, sleep(NOTICED_MS)])
-  if (!yard.isUp) scene.killed('daemon together with a supervisor')
+  await scene.notice()
   await recoverUnderFire(scene)
   for (const at of yard.deathsOfSupervisors())
     scene.killed(isNamed ? 'supervisor at a named point' : 'supervisor at any moment', at)

@@ -104,7 +104,7 @@ export class Yard {
   /** Where the daemon that is up is to die, or the next supervisor that it starts. */
   tellDoom(who: 'daemon' | 'supervisor', doom: string): void {
     writeFileSync(this.#doomFile, JSON.stringify({ who, doom }))
-    process.kill(this.daemon.pid, 'SIGWINCH')
+    this.daemon.kill('SIGWINCH')
   }
 
   /** When supervisors that were doomed died, as far as they did; each is told once. */
