@@ -3,6 +3,7 @@ import { verdictOn } from './check.ts'
 import { Place } from './place.ts'
 import { troubleOf } from './troubles.ts'
 import { World } from './world.ts'
+import type { Trouble } from './world.ts'
 
 /** A real server and a network that fails, under callers, workers, agents and functions. */
 export const postgres: Method = {
@@ -23,9 +24,16 @@ const SERVERS = 4
 
 /** A killed server loses nothing that it had written, synced or not: so only one of them syncs, as all do in life. */
 async function lane(fsync: boolean, nextSeed: () => number | undefined, tell: Campaign['tell']): Promise<void> {
-  const place = await Place.open({ fsync })
+  let place = await Place.open({ fsync })
   try {
-    for (let seed = nextSeed(); seed !== undefined; seed = nextSeed()) tell({ seed, ...(await play(place, seed)) })
+    for (let seed = nextSeed(); seed !== undefined; seed = nextSeed()) {
+      const outcome = await play(place, seed)
+      tell({ seed, ...outcome })
+      if (outcome.problems.length === 0) continue
+      // Whatever is wrong with this server is not to be told of the next ones too.
+      await place.close()
+      place = await Place.open({ fsync })
+    }
   } finally {
     await place.close()
   }
@@ -34,13 +42,25 @@ async function lane(fsync: boolean, nextSeed: () => number | undefined, tell: Ca
 /** One case, or a short one with a share of what goes wrong in it. */
 export async function play(place: Place, seed: number, share?: number): Promise<Omit<Outcome, 'seed'>> {
   const trouble = troubleOf(seed, share)
-  const world = await World.open(place, seed, trouble)
   try {
-    const { faults, recoveryMs, problems } = await world.live(trouble)
-    const { runs, effects, problems: found } = await verdictOn(world)
-    const acknowledged = { 'acknowledged commits in a case': world.load.done }
-    return { faults, runs, effects, recoveryMs, peaks: acknowledged, problems: [...problems, ...found] }
-  } finally {
-    await world.close()
+    const world = await World.open(place, seed, trouble)
+    const outcome = await lived(world, trouble).catch((error: unknown) => broken(error, world.faults))
+    return { ...outcome, problems: [...outcome.problems, ...(await world.close())] }
+  } catch (error) {
+    return broken(error)
   }
 }
+
+async function lived(world: World, trouble: Trouble): Promise<Omit<Outcome, 'seed'>> {
+  const { recoveryMs, problems } = await world.live(trouble)
+  const { runs, effects, problems: found } = await verdictOn(world)
+  const acknowledged = { 'acknowledged commits in a case': world.load.done }
+  return { faults: world.faults, runs, effects, recoveryMs, peaks: acknowledged, problems: [...problems, ...found] }
+}
+
+const broken = (error: unknown, faults: Outcome['faults'] = {}) => ({
+  faults,
+  runs: 0,
+  effects: 0,
+  problems: [`broke: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`],
+})

@@ -50,11 +50,16 @@ export class Place {
     await this.query(`drop database ${name} with (force)`)
   }
 
-  /** By a connection of its own, which nobody cuts. */
-  async query<T extends Record<string, unknown>>(text: string, database = 'postgres'): Promise<T[]> {
+  async connect(database: string): Promise<pg.Client> {
     const client = new pg.Client(this.url(database))
     client.on('error', () => {})
     await client.connect()
+    return client
+  }
+
+  /** By a connection of its own, which nobody cuts. */
+  async query<T extends Record<string, unknown>>(text: string, database = 'postgres'): Promise<T[]> {
+    const client = await this.connect(database)
     try {
       const answers: unknown = await client.query(text)
       return (Array.isArray(answers) ? (answers.at(-1) as pg.QueryResult<T>) : (answers as pg.QueryResult<T>)).rows

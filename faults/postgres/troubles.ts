@@ -2,13 +2,13 @@ import { until } from '../../test/support/until.ts'
 import type { CommitFate } from '../../test/support/tcp-proxy.ts'
 import { Dice } from '../simulation/seeded.ts'
 import { armConflicts, prepareConflicts } from './conflicts.ts'
-import type { Place } from './place.ts'
+import { ANY_MOMENT, AT_STATEMENT, withExecutioner } from './executioner.ts'
 import type { Trouble, World } from './world.ts'
 
 /** So many of its kind in a whole case, since what a case takes besides is mostly waiting; a short one has a share of them. */
-const RESTARTS = 12
-const TERMINATED = 120
-const CUTS = 100
+const RESTARTS = 20
+const TERMINATED = 180
+const CUTS = 150
 const RESETS = 75
 const BLACK_HOLES = 3
 const DELAYS = 20
@@ -35,67 +35,49 @@ const restarts: Making = (_, most) => ({
       await worksAgain(world)
       await pause(dice.below(50))
       await place.server.kill(dice.pick(['SIGKILL', 'SIGKILL', 'SIGQUIT']))
+      world.struck('server killed')
       await pause(dice.pick([0, 0, 100, 500]))
       await place.server.start()
     }
-    return { 'server killed': wanted }
   },
 })
-
-/** Those of some connections of this case, by a second connection. How many there were. */
-async function terminate(place: Place, database: string, which: string): Promise<number> {
-  const ended = await place.query(
-    `select pg_terminate_backend(pid) from pg_stat_activity
-     where datname = '${database}' and application_name not in ('watcher', '') and ${which}`,
-    database,
-  )
-  return ended.length
-}
 
 /** Any backend at any moment: also those of workers, which send their statements together. */
 const terminatedAnywhere: Making = (_, most) => ({
   async cause(world) {
-    const { dice, place, database } = world
-    let terminated = 0
-    while (terminated < most(TERMINATED)) {
-      const which = dice.pick([
-        `state = 'active'`,
-        `state like 'idle in%'`,
-        `state <> 'idle'`,
-        `pid % 3 = ${dice.below(3)}`,
-      ])
-      terminated += await terminate(place, database, `${which} and query not like 'listen %'`)
-      await worksAgain(world, 1 + dice.below(5))
-    }
-    return { 'backend terminated': terminated }
+    const { dice, faults } = world
+    await withExecutioner(world, async (executioner) => {
+      while ((faults[ANY_MOMENT] ?? 0) < most(TERMINATED)) {
+        const which = dice.pick([
+          `state = 'active'`,
+          `state like 'idle in%'`,
+          `state <> 'idle'`,
+          `pid % 3 = ${dice.below(3)}`,
+        ])
+        for (const ended of await executioner.end(`${which} and query not like 'listen %'`))
+          if (ended.isGone) world.struck(ANY_MOMENT)
+        await worksAgain(world, 1 + dice.below(5))
+      }
+    })
   },
 })
 
-/** All backends of one store, at the nth point of its transactions: before and after each statement, begin and commit. */
-const terminatedAtStatements: Making = (dice, most) => {
-  let world: World | undefined
-  let countdown = 0
-  let terminated = 0
-  const probe = async () => {
-    if (world === undefined || --countdown !== 0) return
-    const name = dice.pick(['load_0', 'load_1'])
-    terminated += await terminate(world.place, world.database, `application_name = '${name}'`).catch(() => 0)
-  }
-  return {
-    probe,
-    async cause(lived) {
-      world = lived
-      while (terminated < most(TERMINATED)) {
-        const before = terminated
-        countdown = 1 + dice.below(60)
-        await until('a backend was terminated', async () => (terminated > before ? true : undefined))
-        await worksAgain(lived, 2)
+/**
+ * The very backend that a statement is on its way to, be it a begin or a commit: before it arrives, or once it has. The load
+ * sends each by itself, the workers send theirs together.
+ */
+const terminatedAtStatements: Making = (dice, most) => ({
+  probe: () => {},
+  async cause(world) {
+    const { proxy, faults } = world
+    await withExecutioner(world, async (executioner) => {
+      while ((faults[AT_STATEMENT] ?? 0) < most(TERMINATED)) {
+        await executioner.atRequest(proxy, { nth: 1 + dice.below(40), isHeld: dice.chance(0.6) })
+        await worksAgain(world, 1 + dice.below(3))
       }
-      world = undefined
-      return { 'backend terminated': terminated }
-    },
-  }
-}
+    })
+  },
+})
 
 const CUT: Readonly<Partial<Record<CommitFate, string>>> = {
   'cut before': 'cut before commit',
@@ -104,19 +86,19 @@ const CUT: Readonly<Partial<Record<CommitFate, string>>> = {
 }
 
 const cutCommits: Making = (_, most) => ({
-  async cause({ proxy, dice }) {
+  async cause(world) {
+    const { proxy, dice } = world
     const wanted = most(CUTS)
-    const cut: Record<string, number> = {}
     let cuts = 0
+    proxy.onCut = (fate) => {
+      cuts += 1
+      world.struck(CUT[fate]!)
+    }
     proxy.atCommit = () => {
       if (cuts >= wanted || !dice.chance(0.2)) return 'pass'
-      const fate = dice.pick(['cut before', 'cut after', 'cut while'] as const)
-      cut[CUT[fate]!] = (cut[CUT[fate]!] ?? 0) + 1
-      cuts += 1
-      return fate
+      return dice.pick(['cut before', 'cut after', 'cut while'] as const)
     }
     await until('commits were cut', async () => (cuts >= wanted ? true : undefined))
-    return cut
   },
 })
 
@@ -127,23 +109,26 @@ const resets: Making = (_, most) => ({
     for (let times = 0; times < wanted; times++) {
       const link = await until('there is a connection', async () => proxy.links().at(dice.below(proxy.links().length)))
       link.reset()
+      world.struck('reset')
       await worksAgain(world, 1 + dice.below(5))
     }
-    return { reset: wanted }
   },
 })
 
-/** Nothing arrives any more, and nobody is told. */
+/** Nothing arrives any more where somebody waits for an answer, and nobody is told. */
 const blackHoles: Making = (_, most) => ({
   async cause(world) {
     const wanted = most(BLACK_HOLES)
     const { dice, proxy } = world
     for (let times = 0; times < wanted; times++) {
-      const busy = await until('there is a connection', async () => proxy.links().at(dice.below(proxy.links().length)))
-      busy.blackHole()
+      const link = await until('somebody waits', async () => {
+        const busy = proxy.links().filter(({ isBusy }) => isBusy)
+        return busy.at(dice.below(busy.length))
+      })
+      link.blackHole()
+      world.struck('black hole')
       await worksAgain(world)
     }
-    return { 'black hole': wanted }
   },
 })
 
@@ -155,9 +140,9 @@ const delays: Making = (_, most) => ({
       proxy.delayMs = dice.pick([5, 20, 50, 150])
       await worksAgain(world, 5)
       proxy.delayMs = 0
+      world.struck('delay')
       await worksAgain(world, 5)
     }
-    return { delay: wanted }
   },
 })
 
@@ -165,10 +150,11 @@ const delays: Making = (_, most) => ({
 const conflicts: Making = (dice, most) => ({
   crossing: true,
   prepare: prepareConflicts,
-  async cause({ place, database }) {
+  async cause(world) {
+    const { place, database } = world
     const armed = await armConflicts(place, database, 15 + dice.below(60))
     await until('there were conflicts', async () => ((await armed.raised()) >= most(CONFLICTS) ? true : undefined))
-    return armed.disarm()
+    for (const [state, times] of Object.entries(await armed.disarm())) world.struck(state, times)
   },
 })
 

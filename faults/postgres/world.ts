@@ -25,8 +25,8 @@ export interface Trouble {
   readonly crossing?: boolean
   /** Held at each point of each transaction of the load. */
   readonly probe?: HoldingProbe
-  /** Makes everything that goes wrong in this case, and says how often what did. */
-  readonly cause: (world: World) => Promise<Record<string, number>>
+  /** Makes everything that goes wrong in this case, and tells the world of each. */
+  readonly cause: (world: World) => Promise<void>
 }
 
 /** One case: two programs with workers, the load, the people; all of them on one database, by a network that can fail. */
@@ -38,6 +38,9 @@ export class World {
   readonly ledger: FileLedger
   readonly warnings: string[] = []
   readonly acknowledged: Acknowledged = { messages: [], calls: [] }
+  /** How often each kind of fault happened. */
+  readonly faults: Record<string, number> = {}
+  #lastFault = 0
   readonly #folder: string
   readonly offices: Runtime[] = []
   readonly loads: Store[] = []
@@ -61,8 +64,19 @@ export class World {
     await prepare?.(place, database)
     const proxy = await TcpProxy.before(place.url(database))
     const world = new World(place, database, proxy, new Dice(seed).fork())
-    await world.#open(probe)
-    return world
+    try {
+      await world.#open(probe)
+      return world
+    } catch (error) {
+      await world.close()
+      throw error
+    }
+  }
+
+  /** Something went wrong just now. */
+  struck(kind: string, times = 1): void {
+    if (times > 0) this.faults[kind] = (this.faults[kind] ?? 0) + times
+    this.#lastFault = performance.now()
   }
 
   url(schema: string, name: string): string {
@@ -89,23 +103,19 @@ export class World {
     let [enough, settled] = [false, false]
     const isEnough = () => enough
     const problems: string[] = []
-    const stuck = (error: unknown) => {
-      problems.push(`stuck: ${String(error)}`)
-      return {}
-    }
+    const stuck = (error: unknown) => void problems.push(`stuck: ${String(error)}`)
     const working = this.load.work(isEnough, 4, crossing).catch(stuck)
     const askers = this.offices.map((office, at) => askForWork(office, this, at, isEnough).catch(stuck))
     const deciding = this.#decideUntil(() => enough && settled)
-    const faults: Record<string, number> = await cause(this).catch(stuck)
+    await cause(this).catch(stuck)
     enough = true
-    const since = performance.now()
     // Whoever still asks for something may begin another run.
     await Promise.all([working, ...askers])
     await this.#ended().catch(stuck)
     settled = true
-    const recoveryMs = performance.now() - since
+    const recoveryMs = performance.now() - this.#lastFault
     await deciding
-    return { faults, recoveryMs, problems }
+    return { recoveryMs, problems }
   }
 
   async #decideUntil(isOver: () => boolean): Promise<void> {
@@ -127,11 +137,16 @@ export class World {
     )
   }
 
-  async close(): Promise<void> {
-    await Promise.allSettled(this.offices.map((office) => office.close()))
-    await Promise.allSettled([...this.loads, this.office, this.books].map((store) => store.close()))
-    await this.proxy.close()
-    await this.place.dropDatabase(this.database)
+  /** What could not be closed, once everything else is. */
+  async close(): Promise<string[]> {
+    const stores = [...this.loads, this.office, this.books].filter((store) => store !== undefined)
+    const ends = [
+      ...(await Promise.allSettled(this.offices.map((office) => office.close()))),
+      ...(await Promise.allSettled(stores.map((store) => store.close()))),
+      ...(await Promise.allSettled([this.proxy.close()])),
+      ...(await Promise.allSettled([this.place.dropDatabase(this.database)])),
+    ]
     rmSync(this.#folder, { recursive: true, force: true })
+    return ends.flatMap((end) => (end.status === 'rejected' ? [`its end: ${String(end.reason)}`] : []))
   }
 }

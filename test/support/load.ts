@@ -66,12 +66,13 @@ export class Load {
   }
 
   async #note(scopes: readonly string[], count: () => Promise<readonly number[]>): Promise<void> {
-    const answers = await count().catch((error: unknown) => scopes.map(() => this.#refused(error)))
+    const given = await count().catch((error: unknown) => this.#refused(error))
+    const isAnswered = Array.isArray(given)
     for (const [at, scope] of scopes.entries()) {
       if (!this.counts.has(scope)) this.counts.set(scope, [])
-      this.counts.get(scope)!.push(answers[at]!)
+      this.counts.get(scope)!.push(isAnswered ? given[at]! : given)
     }
-    this.done += 1
+    if (isAnswered) this.done += 1
   }
 
   #refused(error: unknown): Refusal {

@@ -16,7 +16,9 @@ export type CommitFate =
   | 'hold all'
   | 'swallow'
 
-const COMMITTED = { commit: Buffer.from('COMMIT\0'), statement: Buffer.from('SELECT 1\0') }
+/** What a server says when it has committed: to a commit, and to a statement that is all of a transaction. */
+const COMMITTED = { commit: 'COMMIT', statement: 'SELECT 1' }
+const [READY, KEY, DONE] = [0x5a, 0x4b, 0x43]
 /** In a statement that ends a transaction, or is one. */
 const ENDS = 'as marked from mark'
 
@@ -27,6 +29,10 @@ export class TcpProxy {
   readonly #links = new Set<Link>()
   /** Asked at each COMMIT. */
   atCommit: () => CommitFate = () => 'pass'
+  /** Told when a COMMIT has met its fate: one that the server refused, or a rollback, was not cut. */
+  onCut: (fate: CommitFate) => void = () => {}
+  /** Asked at each request; it is held here until the promise is over. */
+  atRequest: (link: Link) => Promise<void> | undefined = () => undefined
   /** The SQLSTATE of the error that `deny after` puts in the place of an answer. */
   denial = 'XX000'
   /** The first request with this in it is held, with whatever comes after it. */
@@ -83,11 +89,15 @@ export class Link {
   readonly server: Socket
   readonly #client: Socket
   readonly #proxy: TcpProxy
-  readonly #requests = new Messages()
+  readonly #requests = new Messages(false)
+  readonly #answers = new Messages(true)
   #held: Buffer[] | undefined
-  #swallowed: Buffer | undefined
-  #awaited = COMMITTED.commit
-  #denies = false
+  /** A commit whose answer is not to be heard: what it would be, and the how manieth it is. */
+  #doomed: { readonly fate: CommitFate; readonly tag: string; readonly nth: number } | undefined
+  readonly #unheard: Buffer[] = []
+  /** Requests that the server answers with a "ready", and how often it said so; the first is for the greeting. */
+  #sent = 1
+  #ready = 0
   #asked = false
   #blackHole = false
   #inTransaction = false
@@ -95,6 +105,8 @@ export class Link {
   readonly #delayed: (() => void)[] = []
   /** The simple queries of this connection. */
   said = ''
+  /** Of the server's process. */
+  pid: number | undefined
 
   constructor(proxy: TcpProxy, client: Socket, server: Socket) {
     this.#proxy = proxy
@@ -122,6 +134,11 @@ export class Link {
     this.#client.resetAndDestroy()
   }
 
+  /** Somebody waits for an answer on it. */
+  get isBusy(): boolean {
+    return this.#ready > 0 && this.#sent > this.#ready
+  }
+
   get holds(): boolean {
     return this.#held !== undefined
   }
@@ -142,23 +159,33 @@ export class Link {
   }
 
   #clientGone(): void {
-    if (!this.holds && !this.#blackHole && this.#swallowed === undefined) this.server.destroy()
+    if (!this.holds && !this.#blackHole && this.#doomed === undefined) this.server.destroy()
   }
 
   #fromClient(chunk: Buffer): void {
     if (this.#blackHole) return
     this.#asked = true
     const messages = this.#requests.take(chunk)
-    for (const message of messages) this.said += queryText(message) ?? ''
+    const before = this.#sent
+    for (const message of messages) {
+      this.said += queryText(message) ?? ''
+      if (endsRequest(message)) this.#sent += 1
+    }
     if (this.#held !== undefined) return void this.#held.push(...messages)
     if (messages.some((message) => this.#proxy.holdAt?.test(message.toString('latin1')))) {
       this.#proxy.holdAt = undefined
       this.#held = messages
       return
     }
+    const wait = this.#ready > 0 ? this.#proxy.atRequest(this) : undefined
+    if (wait !== undefined) {
+      this.#held = messages
+      return void wait.finally(() => this.deliver())
+    }
     const at = messages.findIndex((message) => this.#commits(message))
     const fate = at === -1 ? 'pass' : this.#proxy.atCommit()
-    this.#pass(messages, at, fate)
+    const nth = before + messages.slice(0, at).filter(endsRequest).length + 1
+    this.#pass(messages, { at, nth, fate })
   }
 
   /** Whether a transaction is over with it: a commit, or a statement that is all of one. */
@@ -171,16 +198,17 @@ export class Link {
     return text === 'commit' || (kind === 'B' && !this.#inTransaction && this.#ending.has(parts[1]!))
   }
 
-  #pass(messages: readonly Buffer[], at: number, fate: CommitFate): void {
+  #pass(messages: readonly Buffer[], { at, nth, fate }: { at: number; nth: number; fate: CommitFate }): void {
     const until = { 'cut before': at, hold: at, swallow: at, 'hold all': 0 }[fate as string] ?? messages.length
     this.server.write(Buffer.concat(messages.slice(0, until)))
     if (fate === 'hold' || fate === 'hold all') this.#held = messages.slice(until)
-    if (fate === 'cut after' || fate === 'deny after') this.#swallowed = Buffer.alloc(0)
-    this.#awaited =
-      messages[at] !== undefined && queryText(messages[at]) === undefined ? COMMITTED.statement : COMMITTED.commit
-    this.#denies = fate === 'deny after'
+    if (fate === 'cut after' || fate === 'deny after') {
+      const tag = queryText(messages[at]!) === undefined ? COMMITTED.statement : COMMITTED.commit
+      this.#doomed = { fate, tag, nth }
+    }
     if (fate === 'cut while') this.reset()
     if (fate === 'swallow') this.blackHole()
+    if (fate === 'cut while' || fate === 'swallow' || fate === 'cut before') this.#proxy.onCut(fate)
     if (fate !== 'cut before') return
     // The server is to execute what came before, and then to find its client gone.
     this.server.end()
@@ -191,14 +219,28 @@ export class Link {
     if (this.#blackHole) return
     if (this.#asked) this.#proxy.roundTrips += 1
     this.#asked = false
-    if (this.#swallowed === undefined) return void this.#client.write(chunk)
-    this.#swallowed = Buffer.concat([this.#swallowed, chunk])
-    const at = this.#swallowed.indexOf(this.#awaited)
-    if (at === -1) return
-    if (!this.#denies) return this.reset()
+    for (const message of this.#answers.take(chunk)) {
+      if (this.#isCommitted(message)) return this.#cut(this.#doomed!.fate)
+      this.#unheard.push(message)
+      if (message[0] === KEY) this.pid = message.readUInt32BE(5)
+      if (message[0] === READY) this.#ready += 1
+      // It was refused, or nothing was left to commit: that is heard as it is.
+      if (this.#ready === this.#doomed?.nth) this.#doomed = undefined
+    }
+    if (this.#doomed === undefined) this.#client.write(Buffer.concat(this.#unheard.splice(0)))
+  }
+
+  /** What its client is not to hear. */
+  #isCommitted(message: Buffer): boolean {
+    if (this.#doomed === undefined || message[0] !== DONE || this.#ready !== this.#doomed.nth - 1) return false
+    return message.toString('latin1', 5, message.length - 1) === this.#doomed.tag
+  }
+
+  #cut(fate: CommitFate): void {
+    this.#proxy.onCut(fate)
+    if (fate === 'cut after') return this.reset()
     this.#blackHole = true
-    // The letter and the length of that answer come before it.
-    this.#client.end(Buffer.concat([this.#swallowed.subarray(0, at - 5), fatal(this.#proxy.denial)]))
+    this.#client.end(Buffer.concat([...this.#unheard, fatal(this.#proxy.denial)]))
     this.server.destroy()
   }
 }
@@ -214,10 +256,14 @@ function fatal(state: string): Buffer {
 /** PostgreSQL's framing: a letter and a length, except for the first message, which has no letter. */
 class Messages {
   #rest: Buffer = Buffer.alloc(0)
-  #lettered = false
+  #lettered: boolean
+
+  constructor(lettered: boolean) {
+    this.#lettered = lettered
+  }
 
   take(chunk: Buffer): Buffer[] {
-    this.#rest = Buffer.concat([this.#rest, chunk])
+    this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk])
     const messages: Buffer[] = []
     for (let size = this.#size(); size !== undefined && size <= this.#rest.length; size = this.#size()) {
       messages.push(this.#rest.subarray(0, size))
@@ -232,6 +278,9 @@ class Messages {
     return this.#rest.length < before + 4 ? undefined : before + this.#rest.readUInt32BE(before)
   }
 }
+
+/** A query, or the end of a row of statements. */
+const endsRequest = (message: Buffer): boolean => message[0] === 0x51 || message[0] === 0x53
 
 function queryText(message: Buffer): string | undefined {
   return message[0] === 0x51 ? message.toString('utf8', 5, message.length - 1) : undefined
