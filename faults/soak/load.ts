@@ -34,6 +34,7 @@ export class Load {
   readonly #awaited = new Set<string>()
   readonly problems: string[] = []
   begun = 0
+  isBroken = false
   #wanted = true
   #working: Promise<void> = Promise.resolve()
 
@@ -48,7 +49,10 @@ export class Load {
     const schedule = ['schedule', 'add', 'tick', '--every', '2s', '--', ...this.#yard.ownRun(0)]
     const { code, stderr } = await this.#yard.command(schedule).ended
     if (code !== 0) throw new Error(`the schedule was not made: ${stderr}`)
-    this.#working = this.#work()
+    this.#working = this.#work().catch((error: unknown) => {
+      this.isBroken = true
+      this.problems.push(`the load broke: ${String(error)}`)
+    })
   }
 
   inFlight(): RunId[] {
@@ -63,7 +67,8 @@ export class Load {
   async stop(deadlineMs: number): Promise<void> {
     this.#wanted = false
     const deadline = performance.now() + deadlineMs
-    while (this.#open.size + this.#awaited.size > 0 && performance.now() < deadline) await sleep(LOOK_MS)
+    while (!this.isBroken && this.#open.size + this.#awaited.size > 0 && performance.now() < deadline)
+      await sleep(LOOK_MS)
     this.problems.push(...[...this.#open.keys()].map((id) => `${id} never ended`))
     this.problems.push(...[...this.#awaited].map((key) => `nobody was told of ${key}`))
     this.#open.clear()

@@ -11,7 +11,7 @@ import type { Started } from '../kill/program.ts'
 import { Yard } from '../kill/yard.ts'
 import type { Campaign, Method, Outcome } from '../method.ts'
 import { Dice } from '../simulation/seeded.ts'
-import { wrongInBooks } from './books.ts'
+import { wrongInBooks, wrongInTicks } from './books.ts'
 import { MIB, filesOf, growing, heldBy, peaksOf, quantile } from './gauges.ts'
 import type { Sample } from './gauges.ts'
 import { Load } from './load.ts'
@@ -22,6 +22,9 @@ const RECOVERS_MS = 60_000
 const P99_MS = 5_000
 /** Of fewer kills the slowest would be all that is looked at. */
 const LEAST_FOR_P99 = 100
+
+/** Kills between two looks at the books: all are kept back until then. */
+const KILLS_A_LOOK = 20
 
 /** Of the worlds, so many are on a PostgreSQL. */
 const ON_POSTGRES = 0.3
@@ -75,7 +78,7 @@ async function soakYard(campaign: Campaign, place: Place, manner: Manner): Promi
   }
 }
 
-/** What is told of a kill; the last one is kept back, because the end is told with it. */
+/** What is told of a kill is kept back until its effects were compared; what is wrong then is told with the last one. */
 class Soak {
   readonly #place: Place
   readonly #yard: Yard
@@ -85,7 +88,7 @@ class Soak {
   readonly #load: Load
   readonly #samples: Sample[] = []
   readonly #recoveries: number[] = []
-  #kept: Outcome | undefined
+  #kept: Outcome[] = []
   readonly #told = { runs: 0, effects: 0, problems: 0 }
 
   constructor(place: Place, beside: Started, store: Store, campaign: Campaign) {
@@ -100,12 +103,21 @@ class Soak {
   async run({ leastMs, mostMs }: Manner): Promise<void> {
     const { first, most, isOver } = this.#campaign
     await this.#load.start()
-    for (let seed = first; seed < first + most && !isOver(); seed++) {
-      await this.#pause(leastMs + new Dice(seed).below(mostMs - leastMs))
-      await this.#oneKill(seed)
+    let seed = first
+    const broken: string[] = []
+    const broke = (error: unknown) => void broken.push(`broke: ${String(error)}`)
+    try {
+      for (; seed < first + most && !isOver() && !this.#load.isBroken; seed++) {
+        await this.#pause(leastMs + new Dice(seed).below(mostMs - leastMs))
+        await this.#oneKill(seed)
+        if (this.#kept.length > KILLS_A_LOOK) this.#tell(await this.#atAnyTime(), 1)
+      }
+    } catch (error) {
+      broke(error)
+      this.#kept.push({ seed, faults: {}, runs: 0, effects: 0, problems: [] })
     }
     await this.#load.stop(RECOVERS_MS)
-    this.#tellLast(await this.#atTheEnd())
+    this.#tell([...broken, ...(await this.#atTheEnd().catch((error: unknown) => [`its end: ${String(error)}`]))], 0)
   }
 
   /** Cut short when the time is up: the kill that follows is the last one. */
@@ -130,7 +142,7 @@ class Soak {
     const recoveryMs = performance.now() - at
     this.#recoveries.push(recoveryMs)
     if (this.#beside.isOver()) problems.push('the daemon that nobody kills has ended')
-    this.#tell({
+    this.#kept.push({
       seed,
       faults: { 'daemon under load': 1 },
       ...this.#counted(),
@@ -156,17 +168,18 @@ class Soak {
     return since
   }
 
-  #tell(outcome: Outcome): void {
-    if (this.#kept !== undefined) this.#campaign.tell(this.#kept)
+  /** All that was kept back but the last ones; what was found is of the last that is told. */
+  #tell(problems: readonly string[], but: number): void {
     const found = this.#load.problems.slice(this.#told.problems)
     this.#told.problems += found.length
-    this.#kept = { ...outcome, problems: [...outcome.problems, ...found] }
+    const kept = this.#kept.splice(0, this.#kept.length - but)
+    const last = kept.pop()
+    for (const outcome of kept) this.#campaign.tell(outcome)
+    if (last !== undefined) this.#campaign.tell({ ...last, problems: [...last.problems, ...found, ...problems] })
   }
 
-  #tellLast(problems: readonly string[]): void {
-    if (this.#kept === undefined) return
-    const found = this.#load.problems.slice(this.#told.problems)
-    this.#campaign.tell({ ...this.#kept, problems: [...this.#kept.problems, ...found, ...problems] })
+  async #atAnyTime(): Promise<string[]> {
+    return wrongInBooks(this.#store, () => this.#yard.lines(), false)
   }
 
   /** Who looks at everything at once asks what nobody else does: without this, of 40,000 runs it would take minutes. */
@@ -184,14 +197,16 @@ class Soak {
   }
 
   async #atTheEnd(): Promise<string[]> {
+    const ticks = await wrongInTicks(this.#store, Date.now(), RECOVERS_MS)
     await this.#yard.command(['schedule', 'remove', 'tick']).ended
     await until('the last tick has ended', () => this.#isIdle(), RECOVERS_MS).catch(() => {})
     await this.#index()
-    const [p99, lines] = [quantile(this.#recoveries, 0.99), this.#yard.lines()]
+    const p99 = quantile(this.#recoveries, 0.99)
     const isSlow = this.#recoveries.length >= LEAST_FOR_P99 && p99 > P99_MS
     return [
       ...(await violations(this.#store)),
-      ...(await wrongInBooks(this.#store, lines)),
+      ...(await wrongInBooks(this.#store, () => this.#yard.lines(), true)),
+      ...ticks,
       ...growing(this.#samples),
       ...(isSlow ? [`recovery at the 99th percentile: ${Math.round(p99)} ms`] : []),
     ]
