@@ -26,6 +26,12 @@ async function worksAgain({ load }: World, commits = COMMITS_BETWEEN): Promise<v
   await until('work goes on', async () => (load.done >= before + commits ? true : undefined))
 }
 
+/** However busy the machine: only when nothing more comes, nothing will. */
+async function reaches(wanted: number, what: string, count: () => Promise<number>): Promise<void> {
+  for (let seen = await count(); seen < wanted; seen = await count())
+    await until(what, async () => ((await count()) > seen ? true : undefined))
+}
+
 /** The postmaster is gone at any moment, by a kill or its own immediate shutdown, and comes back after a while. */
 const restarts: Making = (_, most) => ({
   async cause(world) {
@@ -98,7 +104,7 @@ const cutCommits: Making = (_, most) => ({
       if (cuts >= wanted || !dice.chance(0.2)) return 'pass'
       return dice.pick(['cut before', 'cut after', 'cut while'] as const)
     }
-    await until('commits were cut', async () => (cuts >= wanted ? true : undefined))
+    await reaches(wanted, 'another commit was cut', async () => cuts)
   },
 })
 
@@ -153,7 +159,7 @@ const conflicts: Making = (dice, most) => ({
   async cause(world) {
     const { place, database } = world
     const armed = await armConflicts(place, database, 15 + dice.below(60))
-    await until('there were conflicts', async () => ((await armed.raised()) >= most(CONFLICTS) ? true : undefined))
+    await reaches(most(CONFLICTS), 'there was another conflict', () => armed.raised())
     for (const [state, times] of Object.entries(await armed.disarm())) world.struck(state, times)
   },
 })
