@@ -6,14 +6,20 @@ import type { Input } from './surface.ts'
 /** What a request can be made of. */
 export interface Keys {
   readonly port: number
-  /** The owner's, a reader's, and one for a single thread. */
   readonly owner: string
-  readonly others: readonly string[]
+  /** It may look, and do nothing. */
+  readonly reader: string
+  /** It may write the inbox of its thread, and speak for it. */
+  readonly guest: string
+  readonly thread: string
   readonly words: readonly string[]
 }
 
-/** `owner`: it has the owner's token, and is wrong in other ways. `stranger`: it is right, but for who sends it. */
-export type Who = 'owner' | 'stranger'
+/**
+ * `owner`: it has the owner's token, and is wrong in other ways. `stranger`: it is right, but for who sends it, who may change
+ * nothing at all. `guest`: the same, with the token for one thread.
+ */
+export type Who = 'owner' | 'stranger' | 'guest'
 
 /** The lines of a request; a line is a piece, so that cutting down leaves whole ones out. */
 export function requestOf(dice: Dice, keys: Keys, who: Who): Input {
@@ -40,18 +46,19 @@ const queryOf = (ask: unknown) => {
   return fields.length === 0 ? '' : `?${new URLSearchParams(fields).toString()}`
 }
 
-function headersOf(dice: Dice, { port, owner, others }: Keys, who: Who): string[] {
+function headersOf(dice: Dice, { port, owner, reader, guest }: Keys, who: Who): string[] {
   const token = (text: string) => `Authorization: Bearer ${text}\r\n`
   const host = `Host: 127.0.0.1:${port}\r\n`
   if (who === 'owner')
     return [host, token(owner), ...(dice.chance(0.1) ? [`${oddName(dice)}: ${oneLine(oddText(dice))}\r\n`] : [])]
+  if (who === 'guest') return [host, token(guest)]
   switch (dice.below(7)) {
     case 0:
       return [host]
     case 1:
       return [host, token(dice.pick(['', 'x', bentText(dice, owner), oneLine(oddText(dice))]))]
     case 2:
-      return [host, token(dice.pick(others))]
+      return [host, token(reader)]
     case 3:
       return [
         `Host: ${dice.pick(['evil.test', `evil.test:${port}`, '127.0.0.1', `127.0.0.1:${port}.evil.test`])}\r\n`,

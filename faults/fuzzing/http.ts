@@ -23,6 +23,7 @@ const SILENCE_MS = 15
 /** After that a whole request counts as not answered. */
 const ANSWER_MS = 3_000
 const BATCHES_OF_A_STORE = 30
+const SIGN_IN = ['tokens', 'acts', 'events']
 
 /** A window on a store in which there is something of everything, and nobody who carries anything out. */
 class Window {
@@ -50,6 +51,7 @@ class Window {
     const port = Number(new URL(server.url).port)
     const ask = (method: string, path: string, body?: unknown) => asked(server.url, method, path, body)
     const { threadId, message } = await ask('POST', '/messages', { agent: 'clerk', text: 'hello', key: 'first' })
+    const { threadId: another } = await ask('POST', '/messages', { agent: 'clerk', text: 'hello', key: 'second' })
     const { id: schedule } = await ask('POST', '/schedules', { name: 'daily', every: '24h', threadId, text: 'wake up' })
     await ask('POST', '/followups', { threadId, text: 'later', in: '10h' })
     const told = {
@@ -62,13 +64,14 @@ class Window {
     await ask('POST', '/hooks', { client: 'claude', input: JSON.stringify(told), id: 'e1', role: 'permit' })
     const lists = await Promise.all(['/runs', '/approvals', '/actions', '/tokens'].map((path) => ask('GET', path)))
     const ids = lists.flatMap((list) => (list['items'] as { readonly id: string }[]).map(({ id }) => id))
-    const others = await Promise.all([
+    const [reader, guest] = await Promise.all([
       ask('POST', '/tokens', { scopes: ['read'] }),
       ask('POST', '/tokens', { scopes: ['record'], threadId }),
     ])
     const words = [
       ...ids,
       threadId,
+      another,
       schedule,
       (message as { readonly id?: string } | undefined)?.id,
       'clerk',
@@ -77,7 +80,8 @@ class Window {
       'text',
       '10s',
     ].filter((each) => typeof each === 'string')
-    const keys = { port, owner: OWNER, others: others.map(({ token }) => String(token)), words }
+    const tokens = { owner: OWNER, reader: String(reader['token']), guest: String(guest['token']) }
+    const keys = { port, ...tokens, thread: String(threadId), words }
     return new Window(runtime, server, keys, join(home, 'holdfast.db'), warnings)
   }
 
@@ -109,6 +113,8 @@ class Http implements OpenSurface {
   #who: Who = 'owner'
   #before: State = new Map()
   #isChanged = false
+  /** Whoever may look may make a cookie that may, too. */
+  #isSignedIn = false
   #batches = 0
 
   constructor(folder: string, window: Window) {
@@ -123,9 +129,10 @@ class Http implements OpenSurface {
       await this.#window.close()
       this.#window = await Window.open(join(this.#folder, `home-${this.#batches}`))
     }
-    this.#who = dice.chance(0.5) ? 'owner' : 'stranger'
+    this.#who = dice.pick(['owner', 'owner', 'owner', 'stranger', 'stranger', 'guest'])
     this.#before = stateOf(this.#window.database)
     this.#isChanged = false
+    this.#isSignedIn = false
   }
 
   draw = (dice: Dice): Input => requestOf(dice, this.#window.keys, this.#who)
@@ -137,7 +144,8 @@ class Http implements OpenSurface {
     const isDone = statuses.some((code) => code < 300)
     // Who may is judged of each request by itself. Of what is not whole, an answer may come when nobody listens any more.
     const isPost = input.join('').startsWith('POST ')
-    if (isDone ? isPost : this.#who === 'owner' && !isWhole(bytes)) this.#isChanged = true
+    if (isDone ? isPost && this.#who !== 'stranger' : this.#who === 'owner' && !isWhole(bytes)) this.#isChanged = true
+    if (isDone && input.join('').startsWith('POST /api/v1/session ')) this.#isSignedIn = true
     return [
       ...(statuses.some((code) => code === 500)
         ? [`it was answered with 500: ${this.#window.warnings.at(-1) ?? text.slice(-300)}`]
@@ -155,7 +163,8 @@ class Http implements OpenSurface {
   /** A change needs a request that was let in, and answered as done. */
   async settle(): Promise<readonly string[]> {
     const { status } = await fetch(`${this.#window.server.url}/api/v1/health`)
-    const touched = this.#isChanged ? [] : changed(this.#before, stateOf(this.#window.database))
+    const differing = this.#isChanged ? [] : changed(this.#before, stateOf(this.#window.database))
+    const touched = differing.filter((table) => !(this.#isSignedIn && SIGN_IN.includes(table)))
     return [
       ...(status === 200 ? [] : [`it is not well afterwards: ${status}`]),
       ...(touched.length === 0 ? [] : [`nothing was done, and ${touched.join(', ')} changed`]),
@@ -168,7 +177,8 @@ class Http implements OpenSurface {
 }
 
 /** Read by the letter of the protocol, and without any of our code: who was let in, although nobody should be. */
-function trusted(request: string, { port, owner, others }: Keys): readonly string[] {
+function trusted(request: string, keys: Keys): readonly string[] {
+  const { port, owner, reader, guest } = keys
   const head = request.split('\r\n\r\n')[0] ?? ''
   const values = (name: string) =>
     Array.from(head.matchAll(new RegExp(`^${name}:[ \\t]*(.*?)[ \\t]*\\r?$`, 'gim')), ([, value]) => value!)
@@ -178,7 +188,7 @@ function trusted(request: string, { port, owner, others }: Keys): readonly strin
   const [, method = '', path = ''] = /^(\S+) (\S+)/.exec(request) ?? []
   const isOpen = !path.startsWith('/api/') || /^\/api\/v1\/(health|session)\b/.test(path)
   const shown = values('authorization').map((value) => value.replace(/^bearer +/i, ''))
-  const mayRead = shown.some((token) => token === owner || others.includes(token))
+  const mayRead = shown.some((token) => [owner, reader, guest].includes(token))
   return [
     ...(hosts.length === 1 && own.includes(hosts[0]!.toLowerCase())
       ? []
@@ -187,14 +197,27 @@ function trusted(request: string, { port, owner, others }: Keys): readonly strin
       ? []
       : [`a page of ${values('origin').join()} was let in`]),
     ...(isOpen || mayRead ? [] : [`${method} ${path} was done without a token`]),
-    ...(isOpen || method !== 'POST' || shown.includes(owner) || isRecord(path)
+    ...(isOpen || method !== 'POST' || shown.includes(owner) || isHarmless(path)
       ? []
-      : [`POST ${path} was done with a token that may only look`]),
+      : shown.includes(guest)
+        ? beyond(keys, path, request)
+        : [`POST ${path} was done with a token that may only look`]),
   ]
 }
 
-/** What a token for one thread may do there, and what only looks although it is asked in a body. */
-const isRecord = (path: string) => /\/(messages|inbox|deliveries|hooks|schedule-previews|policy\/explain)\b/.test(path)
+/** What only looks, although it is asked in a body. */
+const isHarmless = (path: string) => /^\/api\/v1\/(schedule-previews|policy\/explain)$/.test(path)
+
+/** Whoever has the token for one thread takes from its inbox, and speaks in its name or in none. */
+function beyond({ thread }: Keys, path: string, request: string): readonly string[] {
+  const [, inbox] = /^\/api\/v1\/threads\/([^/]+)\/inbox\/drain$/.exec(path) ?? []
+  if (inbox !== undefined && decodeURIComponent(inbox) === thread) return []
+  if (/^\/api\/v1\/deliveries\/[^/]+\/(ack|release)$/.test(path)) return []
+  const body = request.slice(request.indexOf('\r\n\r\n') + 4)
+  const { from = thread } = path === '/api/v1/messages' ? (JSON.parse(body) as { readonly from?: string }) : {}
+  if (path === '/api/v1/messages' && from === thread) return []
+  return [`POST ${path} was done with a token for another thread: ${body.slice(0, 200)}`]
+}
 
 /** Ours say why; Node's own, for what is no request at all, has no body. */
 const isExplained = (text: string) =>

@@ -41,7 +41,10 @@ interface Share {
   readonly count: number
 }
 
-type Told = { readonly begun: number } | { readonly outcome: Outcome } | { readonly hang: number; readonly why: string }
+type Told =
+  | { readonly begun: number }
+  | { readonly outcome: Outcome }
+  | { readonly hang: number; readonly why: string; readonly fed: number }
 
 /** How many batches it came to. One that ended its process counts, and the next process goes on after it. */
 async function oneProcess(
@@ -64,7 +67,7 @@ async function oneProcess(
     else {
       seen += 1
       begun = undefined
-      tell('outcome' in told ? told.outcome : failedAt(told.hang, told.why))
+      tell('outcome' in told ? told.outcome : failedAt(told.hang, told.why, told.fed))
       if (isOver() && child.connected) child.send('over')
     }
   })
@@ -80,9 +83,10 @@ async function oneProcess(
   return seen
 }
 
-const failedAt = (seed: number, problem: string): Outcome => ({
+/** Of one that ended its process nobody knows more than that it was fed one. */
+const failedAt = (seed: number, problem: string, fed = 1): Outcome => ({
   seed,
-  faults: { [Batches.surfaceOf(seed).name]: BATCH },
+  faults: { [Batches.surfaceOf(seed).name]: fed },
   runs: 0,
   effects: 0,
   problems: [problem],

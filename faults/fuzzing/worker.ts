@@ -24,7 +24,7 @@ for (let index = 0; index < count && !over.signal.aborted; index++) {
     await tell({ outcome: await batches.play(seed) })
   } catch (error) {
     if (!(error instanceof Hang)) throw error
-    await tell({ hang: seed, why: error.message })
+    await tell({ hang: seed, why: error.message, fed: batches.fed })
     process.exit(1)
   }
 }
