@@ -88,7 +88,7 @@ class Soak {
   readonly #load: Load
   readonly #samples: Sample[] = []
   readonly #recoveries: number[] = []
-  #kept: Outcome[] = []
+  readonly #kept: Outcome[] = []
   readonly #told = { runs: 0, effects: 0, problems: 0 }
 
   constructor(place: Place, beside: Started, store: Store, campaign: Campaign) {
