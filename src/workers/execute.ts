@@ -68,7 +68,8 @@ export const refOf = ({ run, attempt }: Claim): AttemptRef => ({ id: attempt.id,
 export async function executeClaim(executor: Executor, claimed: Claim): Promise<void> {
   const place = await placeFor(executor, claimed, claimed.run.request.workspace)
   if (place === undefined) return
-  const { claim } = place
+  const { claim, ends } = place
+  if (ends !== undefined) return void (await finishClaim(executor, claim, ends))
   const ref = refOf(claim)
   const folder = commandFolder(executor.home, claim.attempt.mark)
   // Before the intent: from then on a folder that is not there was removed, and proves nothing.
@@ -90,22 +91,24 @@ export async function executeClaim(executor: Executor, claimed: Claim): Promise<
 export interface Place {
   readonly claim: Claim
   readonly cwd?: string
+  /** Its workspace cannot be opened: nothing more is begun, and once what was under way is over the run ends so. */
+  readonly ends?: Outcome
 }
 
-/** Opens the workspace, if there is to be one. Undefined: the run has ended with that, or is another's. */
+/** Opens the workspace that the run began with, or else what it asks for, if anything. Undefined: the run is another's. */
 export async function placeFor(
   executor: Executor,
   claim: Claim,
   request: WorkspaceRequest | undefined,
 ): Promise<Place | undefined> {
-  if (request === undefined) return { claim }
+  const mode = claim.run.workspace ?? request?.mode
+  if (mode === undefined) return { claim }
   if (executor.workspaces === undefined) throw new Error('this worker cannot open workspaces')
   const opened = await executor.workspaces.open(executor, claim, request)
   if (opened.kind === 'left') return undefined
-  const inside = { ...claim, run: { ...claim.run, workspace: request.mode } }
-  if (opened.kind === 'open') return { claim: inside, ...(opened.cwd === undefined ? {} : { cwd: opened.cwd }) }
-  await finishClaim(executor, inside, opened.outcome)
-  return undefined
+  const inside = { ...claim, run: { ...claim.run, workspace: mode } }
+  if (opened.kind === 'ends') return { claim: inside, ends: opened.outcome }
+  return { claim: inside, ...(opened.cwd === undefined ? {} : { cwd: opened.cwd }) }
 }
 
 /** Goes on with a run whose worker was lost: by what its command left behind, or is still doing. */

@@ -1,5 +1,6 @@
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 import { describe, expect, test } from 'vitest'
 
@@ -14,7 +15,7 @@ import { findWorkspace } from '../../src/workspace/workspace.ts'
 import type { Workspace } from '../../src/workspace/workspace.ts'
 import { builtFixture } from '../support/built-fixture.ts'
 import { AgentInstallation, POLICY, TELL } from '../support/agents.ts'
-import { startProcess, supervisorsOf, until } from '../support/holdfast.ts'
+import { processesWith, startProcess, supervisorsOf, until } from '../support/holdfast.ts'
 import { Repository } from '../support/repository.ts'
 import { WorkStage } from './work-stage.ts'
 
@@ -172,6 +173,11 @@ const asking = (root: string) => ({
   workspace: { root, mode: 'transaction', check: 'test -f first.txt && test -f second.txt' },
 })
 
+async function approveAll(place: AgentInstallation): Promise<void> {
+  for (const { id } of await place.json<readonly { readonly id: string }[]>(['approvals', 'list']))
+    await place.run(['approvals', 'approve', id])
+}
+
 describe('a run of an agent that waits for a person in the middle of its work', () => {
   test.each([
     { title: 'goes on in its tree', lose: false },
@@ -190,8 +196,7 @@ describe('a run of an agent that waits for a person in the middle of its work', 
     first.kill('SIGKILL')
     await first.ended
     if (lose) rmSync(join(parked.folder, String(parked.opening)), { recursive: true })
-    const [approval] = (await place.json<readonly { readonly id: string }[]>(['approvals', 'list'])) as [{ id: string }]
-    await place.run(['approvals', 'approve', approval.id])
+    await approveAll(place)
     await place.daemon()
     expect((await place.reaches(runId, 'succeeded', 'failed')).state).toBe('succeeded')
     const { actions } = await place.whole(runId)
@@ -208,6 +213,47 @@ describe('a run of an agent that waits for a person in the middle of its work', 
     expect([repo.commits, repo.read('first.txt'), repo.read('second.txt')]).toEqual([2, 'one\n', 'two\n'])
     expect(repo.git('status', '--porcelain')).toBe('')
     expect(dirname(landed.folder)).toBe(join(place.home, 'workspaces'))
+  })
+
+  const within = (mode: string) => (root: string) => ({ root, mode })
+  const outside = () => undefined
+  test.each([
+    { title: 'and has none any more', first: within('transaction'), then: outside, end: 'landed' },
+    { title: 'and is only watched by now', first: within('transaction'), then: within('shadow'), end: 'landed' },
+    {
+      title: 'and was only watched until now',
+      first: within('shadow'),
+      then: within('transaction'),
+      end: 'would_land',
+    },
+    { title: 'and had none until now', first: outside, then: within('transaction'), end: undefined },
+  ])('works on where it began, whatever its agent has by then: $title', async ({ first, then, end }) => {
+    const repo = new Repository()
+    const seen = join(repo.folder, '.git', 'seen')
+    const look = { text: '', toolCalls: [{ tool: 'shell', input: { command: `pwd >> ${seen}` } }] }
+    const ask = { text: '', toolCalls: [{ tool: 'tell', input: { whom: 'everybody' } }] }
+    const walker = { replies: [look, ask, look, { text: 'Done.' }], tools: ['shell', 'tell'] }
+    const settings = (workspace: object | undefined) => ({
+      agents: { walker: { ...walker, workspace } },
+      tools: { tell: TELL },
+      policy: POLICY,
+    })
+    const place = new AgentInstallation(settings(first(repo.folder)))
+    const daemon = await place.daemon()
+    const { runId } = await place.send('walker')
+    await place.reaches(runId, 'parked')
+    daemon.kill('SIGKILL')
+    await daemon.ended
+    place.configure(settings(then(repo.folder)))
+    await approveAll(place)
+    await place.daemon()
+    const { state, actions } = await place.ended(runId)
+    expect([state, ...actions.map((each) => each.state)]).toEqual(['succeeded', 'done', 'done', 'done'])
+    const [before, after] = readFileSync(seen, 'utf8').split('\n')
+    expect(after).toBe(before)
+    const store = await place.store()
+    const isOver = async () => (await store.read(findWorkspace, runId))?.state === end || undefined
+    await until(`its files are ${end}`, isOver)
   })
 
   test('does there what a person made of its call [approvals/bound]', async () => {
@@ -229,4 +275,28 @@ describe('a run of an agent that waits for a person in the middle of its work', 
       { state: 'done', input: { whom: 'nobody' } },
     ])
   })
+})
+
+const SERVER = fileURLToPath(new URL('../tools/fixtures/mcp-server.mjs', import.meta.url))
+
+test.each([
+  { title: 'in a workspace', withFiles: true, tools: ['shell'] },
+  { title: 'beside tools of somebody else', withFiles: false, tools: ['shell', 'mcp:polite'] },
+])('a tool whose worker died ends with a cancel, $title [control/stop-means-stopped]', async ({ withFiles, tools }) => {
+  const repo = new Repository()
+  const call = { tool: 'shell', input: { command: 'exec sleep 600' } }
+  const replies = [{ text: '', toolCalls: [call] }, { text: 'Done.' }]
+  const workspace = withFiles ? { root: repo.folder, mode: 'transaction' } : undefined
+  const polite = { command: process.execPath, args: [SERVER, join(repo.folder, '.git', 'ledger')] }
+  const place = new AgentInstallation({ agents: { coder: { replies, tools, workspace } }, mcpServers: { polite } })
+  const asleep = () => processesWith(place.home).filter(({ command }) => command === 'sleep 600')
+  const daemon = await place.daemon()
+  const { runId } = await place.send('coder')
+  await until('its tool is under way', async () => asleep().length > 0 || undefined)
+  daemon.kill('SIGKILL')
+  await daemon.ended
+  await (await place.store()).apply(cancelRun, runId, { by: 'a person' })
+  await place.daemon()
+  const { actions } = await place.is(runId, 'cancelled')
+  expect([asleep(), actions.map(({ state }) => state)]).toEqual([[], ['in_doubt']])
 })

@@ -6,6 +6,7 @@ import type { Randomness, RunId, ThreadId } from '../../base/ids.ts'
 import { formatDuration } from '../../base/duration.ts'
 import { describeError } from '../../base/errors.ts'
 import { ensureFolder } from '../../base/files.ts'
+import { Stopped } from '../../loop/act.ts'
 import type { ActionFolders } from '../../loop/act.ts'
 import { runAgent } from '../../loop/loop.ts'
 import type { LoopEnd, LoopEvent } from '../../loop/loop.ts'
@@ -70,7 +71,7 @@ export type LiveEvent = {
   readonly agent: string
 } & LoopEvent
 
-type Ending = 'cancelled' | 'lease-lost' | 'timeout'
+type Ending = 'cancelled' | 'lease-lost' | 'timeout' | 'its workspace cannot be opened'
 
 /** Carries out an agent's run: its turns, and what their end means for the run. */
 export async function executeAgent(
@@ -79,9 +80,9 @@ export async function executeAgent(
   given: OpenAgent,
   random: Randomness,
 ): Promise<void> {
-  const place = await placeFor(executor, claimed, claimed.run.request.workspace ?? given.workspace)
+  const place = await placeFor(executor, claimed, await filesOf(executor, claimed, given))
   if (place === undefined) return
-  const { claim, cwd } = place
+  const { claim, cwd, ends } = place
   const agent = cwd === undefined ? given : { ...given, tools: given.toolsIn?.(cwd) ?? given.tools }
   const { store, clock, home } = executor
   const stop = new AbortController()
@@ -93,7 +94,8 @@ export async function executeAgent(
   }
   const timeoutMs = claim.run.request.timeoutMs ?? agent.limits?.timeoutMs ?? DEFAULT_LIMITS.timeoutMs
   executor.onCommand(claim.attempt.id, { stop: stopFor })
-  if (claim.run.cancelRequestedAt !== null) stopFor('cancelled')
+  if (claim.run.cancelRequestedAt !== null || ends?.state === 'cancelled') stopFor('cancelled')
+  if (ends !== undefined) stopFor('its workspace cannot be opened')
   const leftMs = timeoutMs - workedMs(claim)
   const disarm = leftMs > 0 ? clock.after(leftMs, () => stopFor('timeout'), { ref: true }) : () => {}
   if (leftMs <= 0) stopFor('timeout')
@@ -109,17 +111,31 @@ export async function executeAgent(
     folders: foldersIn(home),
     whoCouldStill: (runId: RunId) => endRivals(store, clock, runId),
     wasElsewhere: (runId: RunId) => wasElsewhere(store, runId),
-    aboutToWait: () => keepFiles(executor, claim),
+    // Where nothing can go on nobody is waited for.
+    aboutToWait: () =>
+      ends === undefined ? keepFiles(executor, claim) : Promise.reject(new Stopped('cancel-requested')),
     onAction: (action: Action) => emit({ kind: 'action', action }),
     emit,
   }
   try {
     const tools = await allTools(agent, claim, stop.signal)
     const end = 'kind' in tools ? tools : await runAgent({ ...ports, tools }, claim, stop.signal)
-    await conclude(executor, claim, end, ending, timeoutMs)
+    await conclude(executor, claim, end, { ending, ends, timeoutMs })
   } finally {
     disarm()
   }
+}
+
+/** A run works where it began: to one that has begun without a workspace its agent's comes too late. */
+async function filesOf(
+  executor: Executor,
+  { run }: Claim,
+  { workspace }: OpenAgent,
+): Promise<WorkspaceRequest | undefined> {
+  const asked = run.request.workspace ?? workspace
+  if (asked === undefined || run.workspace !== null) return asked
+  const { count } = await untilStored(executor, () => executor.store.read(countReplies, run.id))
+  return count === 0 ? asked : undefined
 }
 
 /** What was said for this run counts where it is less. */
@@ -138,7 +154,8 @@ async function allTools(
   try {
     return new Map([...tools, ...(await foreignTools({ id: run.id, resumed: run.attempt > 1 }, signal))])
   } catch (error) {
-    if (signal.aborted) return { kind: 'stopped', why: 'cancel-requested' }
+    // Nothing more is asked of them, and what was under way has to be ended.
+    if (signal.aborted) return tools
     return { kind: 'finished', outcome: { state: 'failed', code: 'tool', error: describeError(error) } }
   }
 }
@@ -177,12 +194,18 @@ export const foldersIn = (home: string): ActionFolders => ({
   isThere: (mark, theirs) => existsSync(commandFolder(theirs ?? home, mark)),
 })
 
+/** Why its turns were told to stop, if they were. */
+interface Stay {
+  readonly ending: Ending | undefined
+  readonly ends: Outcome | undefined
+  readonly timeoutMs: number
+}
+
 async function conclude(
   executor: Executor,
   claim: Claim,
   end: LoopEnd,
-  ending: Ending | undefined,
-  timeoutMs: number,
+  { ending, ends, timeoutMs }: Stay,
 ): Promise<void> {
   const ref = refOf(claim)
   if (end.kind === 'left') return
@@ -198,7 +221,7 @@ async function conclude(
   if (end.why === 'superseded') return
   if (ending === 'lease-lost') throw new Error('its worker could not renew its lease')
   const { spent, taken } = end
-  const outcome = ending === 'timeout' ? await outOfTime(executor, claim, timeoutMs, spent) : CANCELLED
+  const outcome = ending === 'timeout' ? await outOfTime(executor, claim, timeoutMs, spent) : (ends ?? CANCELLED)
   await finishClaim(executor, claim, {
     ...outcome,
     ...(spent === undefined ? {} : { usage: spent }),

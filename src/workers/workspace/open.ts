@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 
-import { HoldfastError, describeError } from '../../base/errors.ts'
+import { HoldfastError, describeError, invariant } from '../../base/errors.ts'
 import type { Git } from '../../git/git.ts'
 import { fileAt, openRepository } from '../../git/repository.ts'
 import type { OpenedRepository } from '../../git/repository.ts'
@@ -32,7 +32,8 @@ export type Opened =
   | { readonly kind: 'left' }
 
 /**
- * The workspace of a run that was claimed, opened, opened to the end, or taken up again:
+ * The workspace of a run that was claimed, opened, opened to the end, or taken up again. What counts is what it was opened with,
+ * whatever its agent has by now:
  *
  *   intent in the database ─▶ our ref ─▶ the tree ─▶ active in the database ─▶ whatever works in it is started
  */
@@ -40,13 +41,15 @@ export async function openFor(
   ports: WorkspacePorts,
   executor: Executor,
   claim: Claim,
-  request: WorkspaceRequest,
+  asked: WorkspaceRequest | undefined,
 ): Promise<Opened> {
   const brake = new Brake()
   executor.onCommand(claim.attempt.id, brake)
   const opening = { ports, executor, claim, git: { ...ports.git, signal: brake.signal } }
+  const known = await untilStored(executor, () => ports.store.read(findWorkspace, claim.run.id))
+  const request = known?.request ?? asked
+  invariant(request !== undefined, `the workspace of ${claim.run.id} is not recorded`)
   try {
-    const known = await untilStored(executor, () => ports.store.read(findWorkspace, claim.run.id))
     const opened = known === undefined ? await intend(opening, request) : go(known)
     if (opened.kind !== 'done') return stopped(opened)
     return await complete(opening, opened.workspace)

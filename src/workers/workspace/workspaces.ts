@@ -16,7 +16,7 @@ import type { WorkspacePoint, WorkspacePorts } from './ports.ts'
 
 /** What carrying out a run does with its workspace. */
 export interface RunWorkspaces {
-  open(executor: Executor, claim: Claim, request: WorkspaceRequest): Promise<Opened>
+  open(executor: Executor, claim: Claim, request: WorkspaceRequest | undefined): Promise<Opened>
   /** How a run that reported success may end; undefined: it is another worker's. */
   conclude(executor: Executor, claim: Claim, outcome: Outcome): Promise<Outcome | undefined>
   /** Keeps what is there: the run is about to wait. */
@@ -67,7 +67,7 @@ export class Workspaces implements RunWorkspaces {
     ]
   }
 
-  async open(executor: Executor, claim: Claim, request: WorkspaceRequest): Promise<Opened> {
+  async open(executor: Executor, claim: Claim, request: WorkspaceRequest | undefined): Promise<Opened> {
     const { openFor } = await import('./open.ts')
     return openFor(this.#ports, executor, claim, request)
   }
