@@ -54,6 +54,8 @@ export const sessionRow = row({
   wakes: integer,
   /** Wakes after which there was nothing to deliver, or nobody stirred. */
   vainWakes: integer,
+  /** Those of them since the last one that brought something: the next one waits the longer for it. */
+  missedWakes: integer,
   transcript: nullable(text()),
   cwd: nullable(text()),
   startedAt: integer,

@@ -4,9 +4,9 @@ import { now, sql } from '../store/sql.ts'
 import { all, first, one, single } from '../store/transition.ts'
 import { sessionRow } from './session.ts'
 
-/** Not woken since it last took something, or so long ago. Each wake is a turn that somebody pays for: the more were in vain, the longer. */
-const isRested = sql`(woken_at is null or woken_at <= ${now} - case when vain_wakes < ${LIMITS.wakeAgainMostMs / LIMITS.wakeAgainMs}
-  then ${LIMITS.wakeAgainMs} * (1 + vain_wakes) else ${LIMITS.wakeAgainMostMs} end)`
+/** Not woken since it last took something, or so long ago. Each wake is a turn that somebody pays for: the more were missed since, the longer. */
+const isRested = sql`(woken_at is null or woken_at <= ${now} - case when missed_wakes < ${LIMITS.wakeAgainMostMs / LIMITS.wakeAgainMs}
+  then ${LIMITS.wakeAgainMs} * (1 + missed_wakes) else ${LIMITS.wakeAgainMostMs} end)`
 
 /**
  * Idle sessions with something in their inbox that were not woken just now. One that was started inside another one's
@@ -33,7 +33,8 @@ export const sessionsToWake = single((limit: number) =>
 export const claimWake = single((id: string) =>
   first(
     sessionRow,
-    sql`update sessions set vain_wakes = vain_wakes + case when woken_at is null then 0 else 1 end, woken_at = ${now},
+    sql`update sessions set vain_wakes = vain_wakes + case when woken_at is null then 0 else 1 end,
+        missed_wakes = case when woken_at is null then 0 else missed_wakes + 1 end, woken_at = ${now},
         wakes = wakes + 1, blocks = 0
       where id = ${id} and state = 'idle' and ended_at is null and delivery_id is null
         and ${isRested}

@@ -397,7 +397,7 @@ describe.each(engines)('a session on $name', (engine) => {
       await wakeIn(n * LIMITS.wakeAgainMs)
     }
     expect(await store.read(countWakes)).toEqual({ wakes: 4, vain: 3 })
-    await store.apply(single(() => run(sql`update sessions set vain_wakes = 1000000`)))
+    await store.apply(single(() => run(sql`update sessions set missed_wakes = 1000000`)))
     await wakeIn(LIMITS.wakeAgainMostMs)
     // What took something is woken at once for the next.
     await unheard('p5')
@@ -405,6 +405,10 @@ describe.each(engines)('a session on $name', (engine) => {
     await store.apply(leaseMessages, { id: 'own', threadId: OWN, by, limit: 5, bytes: 1_000 })
     await tell(store, 'b')
     expect(await store.apply(claimWake, 'claude:s1')).toBeDefined()
+    // And again after the shortest time, if nobody stirs: what it missed before is over. All of it is counted on.
+    await wakeIn(LIMITS.wakeAgainMs)
+    await wakeIn(2 * LIMITS.wakeAgainMs)
+    expect(await store.read(countWakes)).toEqual({ wakes: 8, vain: 6 })
   })
 
   test('of sessions that were started in one pane the outermost is woken', async () => {

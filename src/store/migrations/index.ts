@@ -13,6 +13,7 @@ import { retention } from './0012-retention.ts'
 import { hotTables } from './0013-hot-tables.ts'
 import { workersThatAreGone } from './0014-workers-that-are-gone.ts'
 import { browsersOfTokens } from './0015-browsers-of-tokens.ts'
+import { missedWakes } from './0016-missed-wakes.ts'
 import type { Migration } from './migration.ts'
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -31,4 +32,5 @@ export const MIGRATIONS: readonly Migration[] = [
   hotTables,
   workersThatAreGone,
   browsersOfTokens,
+  missedWakes,
 ]
