@@ -72,12 +72,12 @@ function accepted(asked: Asked, given: string): Workspace {
 const WAITING: readonly string[] = ['ready', 'discarded', 'quarantined']
 
 /** Done here and now where its repository is; elsewhere by a daemon of that machine. */
-async function settled(desk: Desk, { runId }: Workspace): Promise<View> {
+async function settled(desk: Desk, { runId, state }: Workspace): Promise<View> {
   await (await desk.runtime.workspaces()).settle(runId)
   const found = await workspaceOf(desk, runId)
   if (found === undefined) throw notThere('workspace', runId)
   // What could not be done at all is as it was, with the reason; what could not be done yet still has the wish.
-  if (found.error !== null && found.wish === null && WAITING.includes(found.state)) {
+  if (found.error !== null && found.wish === null && found.state === state && WAITING.includes(state)) {
     throw new HoldfastError('workspace/refused', found.error, {
       remedy: 'mend that, or give another name with `--branch`, and ask again',
     })

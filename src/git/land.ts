@@ -28,7 +28,7 @@ import type { Repository } from './repository.ts'
 import { askGit, runGit } from './run-git.ts'
 import { Surprise } from './swap.ts'
 import { syncObjects } from './sync-objects.ts'
-import { gitDirsOf, isBusyWith, workingTrees } from './working-trees.ts'
+import { gitDirsOf, isBusyWith, topOf, workingTrees } from './working-trees.ts'
 
 /**
  * Moves the branch from `from` to `to`, and with it the working tree that has it checked out. Can be called again after any death, by anybody, until it
@@ -53,21 +53,29 @@ export async function land(asked: Git, repo: Repository, landing: Landing): Prom
 
 const AGAIN = { afterMs: 1_000 }
 
+export type TakenBack =
+  | { readonly kind: 'landed' }
+  /** `unseen`: working trees that are not there, in which something may be in place. */
+  | { readonly kind: 'back'; readonly unseen: readonly string[] }
+
 /**
  * Ends a landing that a person gives up, or whose end nobody knows: what is in place goes back, or follows HEAD. Can be called again like `land`. A working tree that is
  * not there stays as it is, and whoever finds it again can work in it.
  */
-export async function takeBack(asked: Git, repo: Repository, landing: Landing): Promise<'landed' | 'back'> {
+export async function takeBack(asked: Git, repo: Repository, landing: Landing): Promise<TakenBack> {
   const { signal: _, ...git } = asked
   for (const { top, gitDir } of await workingTrees(git, repo)) {
     if (gitDir !== undefined) await named(top, () => retreat(git, repo, { top, gitDir }, landing))
   }
-  for (const { gitDir, stage } of await begunIn(repo, landing.runId)) await unlockIndex(gitDir, stage)
+  const left = await begunIn(repo, landing.runId)
+  for (const { gitDir, stage } of left) await unlockIndex(gitDir, stage)
+  const unseen = await Promise.all(left.map(({ gitDir }) => topOf(repo, gitDir)))
   const tip = await readRef(git, repo, landing.target)
-  if (tip === undefined) return 'back'
+  if (tip === undefined) return { kind: 'back', unseen }
   // Nothing but the branch names it: one that is not there was swept away, so the branch does not have it.
   const made = await runGit(git, ['cat-file', '-e', landing.to], { gitDir: repo.commonDir }, [0, 1])
-  return made.code === 0 && (await isIn(git, repo, landing.to, tip)) ? 'landed' : 'back'
+  const isThere = made.code === 0 && (await isIn(git, repo, landing.to, tip))
+  return isThere ? { kind: 'landed' } : { kind: 'back', unseen }
 }
 
 async function goOn(git: Git, repo: Repository, landing: Landing): Promise<Landed> {

@@ -1,5 +1,5 @@
 import { lstat, readFile, readdir, realpath } from 'node:fs/promises'
-import { join, resolve, sep } from 'node:path'
+import { dirname, join, resolve, sep } from 'node:path'
 
 import { errorCode } from '../base/files.ts'
 import type { Git } from './git.ts'
@@ -63,6 +63,13 @@ export async function gitDirsOf({ commonDir }: Repository): Promise<string[]> {
     throw error
   })
   return [commonDir, ...found.filter((each) => each.isDirectory()).map(({ name }) => join(linked, name))]
+}
+
+/** Where the working tree of such a folder was, by its own word. */
+export async function topOf({ commonDir, top }: Repository, gitDir: string): Promise<string> {
+  if (gitDir === commonDir) return top
+  const named = await readFile(join(gitDir, 'gitdir'), 'utf8').catch(() => '')
+  return named === '' ? gitDir : dirname(resolve(gitDir, named.trimEnd()))
 }
 
 /** A branch that is in the middle of a rebase or a bisection belongs to it, though HEAD is elsewhere. */

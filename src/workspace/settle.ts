@@ -4,7 +4,7 @@ import { integer, json, nullable, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { literals, now, sql } from '../store/sql.ts'
 import type { Sql } from '../store/sql.ts'
-import { all, first, run, single } from '../store/transition.ts'
+import { all, first, one, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { say } from './prepare.ts'
 import type { Prepared } from './prepare.ts'
@@ -126,15 +126,25 @@ export function* readyWorkspace(runId: RunId, workerId: WorkerId, reason: string
   return yield* settle(runId, workerId, change, ['decided', 'ready'])
 }
 
-/** `work` is where its content can be found until its time is over; undefined if that is still the commit from before, if any. */
-export function* discardedWorkspace(runId: RunId, workerId: WorkerId, work: Prepared | undefined, keptMs: number) {
+/**
+ * `work` is where its content can be found until its time is over; undefined if that is still the commit from before, if any. `unseen` is
+ * what could not be looked at.
+ */
+export function* discardedWorkspace(
+  runId: RunId,
+  workerId: WorkerId,
+  work: Prepared | undefined,
+  keptMs: number,
+  unseen: string | null = null,
+) {
   const found =
     work === undefined
       ? sql`sha = null`
       : sql`work = ${work.work}, sha = null, changed = ${JSON.stringify(work.changed)}, changed_count = ${work.changedCount},
         lines_added = ${work.linesAdded}, lines_removed = ${work.linesRemoved}, left_out = ${JSON.stringify(work.leftOut)}, left_out_count = ${work.leftOutCount}`
   const change = sql`state = 'discarded', ${found}, keep_until = ${now} + ${keptMs}`
-  return yield* settle(runId, workerId, change, ['discarding'])
+  const done = yield* settle(runId, workerId, change, ['discarding'])
+  return done === undefined || unseen === null ? done : yield* trouble(done, unseen)
 }
 
 /** A branch of the user's has it, by a name that a person gave. */
@@ -175,9 +185,15 @@ export function* observedWorkspace(runId: RunId, workerId: WorkerId, seen: Obser
       left_out_count = ${leftOutCount}, keep_until = ${now}`,
     ['observing'],
   )
-  if (done !== undefined && error !== null)
-    yield* run(sql`update workspaces set error = ${error} where run_id = ${runId} and state = ${done.state}`)
-  return done
+  return done === undefined || error === null ? done : yield* trouble(done, error)
+}
+
+/** It is over, and there is something to be told of it. */
+function* trouble({ runId, state }: Workspace, error: string): Transition<Workspace> {
+  return yield* one(
+    workspaceRow,
+    sql`update workspaces set error = ${error} where run_id = ${runId} and state = ${state} returning *`,
+  )
 }
 
 /** Of those that were opened in one repository, the newest of which nothing must be left. */

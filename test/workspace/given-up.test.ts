@@ -4,11 +4,14 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 
 import type { RunId } from '../../src/base/ids.ts'
+import { describeFiles } from '../../src/cli/runs/workspace-words.ts'
+import type { WorkspaceView } from '../../src/cli/words/views.ts'
 import { runEventsAfter } from '../../src/events/event.ts'
 import type { GitPoint } from '../../src/git/git.ts'
 import { sql } from '../../src/store/sql.ts'
 import { run as change } from '../../src/store/transition.ts'
 import { askDiscard, askKeep, askRetry } from '../../src/workspace/ask.ts'
+import { viewWorkspace } from '../../src/workspace/view.ts'
 import type { Workspace, WorkspaceRequest } from '../../src/workspace/workspace.ts'
 import { WorkStage } from './work-stage.ts'
 
@@ -64,7 +67,9 @@ describe('a landing that was begun and ended in quarantine', () => {
     })
     await doomed.settleWorkspace(id)
     expect(await stage.workspace(id)).toMatchObject({ state: 'discarding', error: 'died' })
-    expect(await settle(stage, id)).toMatchObject({ state: 'discarded', reason: 'discarded by a person' })
+    const given = await settle(stage, id)
+    expect(given).toMatchObject({ state: 'discarded', reason: 'discarded by a person', error: null })
+    expect(describeFiles(viewWorkspace(given) as WorkspaceView)).toContain('discarded; your tree is as it was')
     expect([stage.seen(), left(stage)]).toEqual([before, []])
     await stage.assertSound()
   })
@@ -147,7 +152,11 @@ describe('a landing that was begun in a working tree that never comes back', () 
     const { stage, id } = await stuck('land/begun')
     expect(await stage.store.apply(askRetry, id, person)).toMatchObject({ kind: 'refused' })
     expect(await stage.store.apply(askDiscard, id, person)).toMatchObject({ kind: 'asked' })
-    expect(await settle(stage, id)).toMatchObject({ state: 'discarded', landing: false })
+    const given = await settle(stage, id)
+    expect(given).toMatchObject({ state: 'discarded', landing: false })
+    // What was put in place there nobody could look at.
+    expect(given.error).toContain(`${join(stage.world.folder, 'other')}, which is not there`)
+    expect(describeFiles(viewWorkspace(given) as WorkspaceView)).not.toContain('as it was')
     // Whoever finds that tree again can work in it.
     expect(existsSync(join(stage.world.project, '.git/worktrees/other/index.lock'))).toBe(false)
     expect((await stage.through('echo more > more.txt')).workspace.state).toBe('landed')

@@ -48,6 +48,10 @@ function because({ reason, check, state }: Workspace): string {
   return reason === undefined ? '' : `: ${reason}`
 }
 
+/** What was begun in a working tree that is not there nobody could take back. */
+const yourTree = ({ error }: Workspace) =>
+  error === undefined ? 'Your tree is as it was.' : `${error.charAt(0).toUpperCase()}${error.slice(1)}.`
+
 const SENTENCES: Readonly<Partial<Record<Workspace['state'], (workspace: Workspace) => string>>> = {
   opened: () => 'Its own tree is being made. Yours is untouched.',
   active: () => 'It works in a tree of its own. Yours is untouched.',
@@ -58,8 +62,8 @@ const SENTENCES: Readonly<Partial<Record<Workspace['state'], (workspace: Workspa
   landed: ({ branch, changedCount }) =>
     changedCount === 0 ? 'It changed no file.' : `It landed on ${branch}, whole and checked.`,
   ready: (workspace) => `It is ready and did not land${because(workspace)}. Nothing of yours was touched.`,
-  discarding: (workspace) => `It is being put aside${because(workspace)}. Your tree is as it was.`,
-  discarded: (workspace) => `It was discarded${because(workspace)}. Your tree is as it was.`,
+  discarding: (workspace) => `It is being put aside${because(workspace)}.`,
+  discarded: (workspace) => `It was discarded${because(workspace)}. ${yourTree(workspace)}`,
   quarantined: (workspace) =>
     `What became of it cannot be proven${because(workspace)}. Nothing more is done without you.`,
   kept: ({ keptAs, branch }) => `It is kept as the branch ${keptAs ?? branch}.`,

@@ -73,7 +73,7 @@ const STATES: Readonly<Partial<Record<WorkspaceView['state'], string>>> = {
   checked: 'checked; your tree is untouched',
   decided: 'landing',
   ready: 'ready, waits for a person; your tree is untouched',
-  discarding: 'being discarded; your tree is untouched',
+  discarding: 'being discarded',
   discarded: 'discarded; your tree is as it was',
   quarantined: 'in quarantine: what happened cannot be proven, and nothing more is done without a person',
   observing: 'a shadow, being looked at',
@@ -81,8 +81,12 @@ const STATES: Readonly<Partial<Record<WorkspaceView['state'], string>>> = {
   would_discard: 'a shadow: a transaction would have kept it out of your tree',
 }
 
-export const describeState = ({ state, keptAs }: Pick<WorkspaceView, 'state' | 'keptAs'>) =>
-  state === 'kept' && keptAs !== undefined ? `kept as the branch ${keptAs}` : (STATES[state] ?? state)
+export function describeState({ state, keptAs, error }: Pick<WorkspaceView, 'state' | 'keptAs' | 'error'>): string {
+  if (state === 'kept' && keptAs !== undefined) return `kept as the branch ${keptAs}`
+  // It may be that nobody could look at your tree.
+  if (state === 'discarded' && error !== undefined) return state
+  return STATES[state] ?? state
+}
 
 export function describeVerdict({ verdict, exitCode, why, durationMs }: NonNullable<WorkspaceView['check']>): string {
   const words = {

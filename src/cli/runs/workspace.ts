@@ -132,6 +132,7 @@ function report({ output }: Operator, workspace: WorkspaceView, isDone: boolean)
   output.result(workspace, () => `${runId} ${wish === undefined ? describeState(workspace) : state}`)
   if (error !== undefined && (wish !== undefined || state === 'discarding'))
     output.note(`not done yet: ${error}; it is tried again`)
+  else if (error !== undefined && state === 'discarded') output.note(error)
   else if (!isDone && wish === undefined) output.note(`it did not come to that: ${reason ?? 'no reason was given'}`)
   if (wish !== undefined || !isDone) output.note(nextSteps(workspace).trimStart())
   return isDone || wish !== undefined ? EXIT.done : EXIT.refused

@@ -4,6 +4,7 @@ import type { RunId, WorkerId } from '../../base/ids.ts'
 import { LIMITS } from '../../base/limits.ts'
 import type { Git } from '../../git/git.ts'
 import { land, takeBack } from '../../git/land.ts'
+import type { TakenBack } from '../../git/land.ts'
 import type { Landed, Landing } from '../../git/landing.ts'
 import { putOnTop } from '../../git/on-top.ts'
 import { branchFrom, readRef } from '../../git/refs.ts'
@@ -217,22 +218,28 @@ async function landPatiently(
  * What a landing that was begun has in place goes back before anything else is done with its work, unless the branch has it. Only one of a run that succeeded
  * can have begun.
  */
-async function endLanding({ ports, git, repo, workspace }: Settling): Promise<'landed' | 'back'> {
+async function endLanding({ ports, git, repo, workspace }: Settling): Promise<TakenBack> {
   const { runId, branch: target, work, base, checkedOn: from, sha: to, conflicts } = workspace
-  if (to === null || from === null || to === from || work === base || conflicts.length > 0) return 'back'
-  if ((await ports.store.read(findRun, runId))?.state !== 'succeeded') return 'back'
+  if (to === null || from === null || to === from || work === base || conflicts.length > 0) return NOTHING_BEGUN
+  if ((await ports.store.read(findRun, runId))?.state !== 'succeeded') return NOTHING_BEGUN
   // Somebody may have swept it away meanwhile. If it cannot be made, that matters only where something is in place.
   await isMade(git, repo, workspace).catch(() => {})
   return takeBack(git, repo, { target, from, to, runId })
 }
 
+const NOTHING_BEGUN: TakenBack = { kind: 'back', unseen: [] }
+
 const branchOf = ({ branch }: Workspace) => branch.replace(/^refs\/heads\//, '')
+
+const unseenWords = (trees: readonly string[]) =>
+  `its landing was begun in ${trees.join(', ')}, which is not there: what it had put in place there could not be taken back`
 
 /** What is there is kept under our ref before anything is removed. */
 async function discard(settling: Settling): Promise<void> {
   const { ports, git, repo, workspace } = settling
   const { store, workerId } = ports
-  if ((await endLanding(settling)) === 'landed') {
+  const ended = await endLanding(settling)
+  if (ended.kind === 'landed') {
     const why = `${branchOf(workspace)} had it already`
     return void (await store.apply(landedWorkspace, workspace.runId, workerId, why, 0))
   }
@@ -246,7 +253,8 @@ async function discard(settling: Settling): Promise<void> {
   await ports.point?.('workspace/snapshot-kept')
   const prepared = found === undefined ? undefined : { ...found.taken, work: found.work }
   const kept = prepared !== undefined || work !== null
-  await store.apply(discardedWorkspace, runId, workerId, prepared, kept ? keptMs : 0)
+  const unseen = ended.unseen.length === 0 ? null : unseenWords(ended.unseen)
+  await store.apply(discardedWorkspace, runId, workerId, prepared, kept ? keptMs : 0, unseen)
   await removeFolder(git, folder)
 }
 
@@ -254,7 +262,7 @@ async function keep(settling: Settling): Promise<void> {
   const { ports, git, repo, workspace } = settling
   const { store, workerId } = ports
   const { runId, keptAs, state } = workspace
-  if (state === 'quarantined' && (await endLanding(settling)) === 'landed') {
+  if (state === 'quarantined' && (await endLanding(settling)).kind === 'landed') {
     const why = `${branchOf(workspace)} has it already; \`holdfast workspace retry ${runId}\` records that`
     return void (await store.apply(refuseWish, runId, workerId, why))
   }
