@@ -12,8 +12,8 @@ import { Repository } from '../support/repository.ts'
 import { inBrowser, sharedTown, visit } from './support.ts'
 
 /*
- * What runs did to files, as people see it. Each kind is made by the real command line before the daemon starts; only a quarantine, which
- * nothing brings about on purpose, is written down.
+ * What runs did to files, as people see it. Each kind is made by the real command line before the daemon starts; only a quarantine and a
+ * landing that is stuck, which nothing brings about on purpose, are written down.
  */
 
 const CODE = 'export const total = 1\n\nexport function double(value) {\n  return value * 2\n}\n'
@@ -22,13 +22,19 @@ const CHECK =
 
 interface Made {
   readonly repo: Repository
-  readonly ids: Readonly<Record<'landed' | 'ready' | 'discarded' | 'quarantined' | 'shadow', string>>
+  readonly ids: Readonly<Record<'landed' | 'ready' | 'discarded' | 'quarantined' | 'shadow' | 'stuck', string>>
 }
 let made: Made
 
 function* quarantine(runId: string): Transition<void> {
   yield* run(sql`update workspaces set state = 'quarantined', came_from = 'discarding', keep_until = null,
     reason = 'the repository was moved while it was being put aside' where run_id = ${runId}`)
+}
+
+/** Somebody has asked to land it, and it is tried again, but not while a test looks. */
+function* stick(runId: string): Transition<void> {
+  yield* run(sql`update workspaces set state = 'decided', reason = null, error = 'a landing was begun, and its tree is not there',
+    wish = 'land', wish_by = 'ann', settler = null, settle_until = 9000000000000 where run_id = ${runId}`)
 }
 
 async function fill(home: string): Promise<void> {
@@ -49,10 +55,12 @@ async function fill(home: string): Promise<void> {
   const landed = await work(edit(3))
   const shadow = await work(`${edit(5)}; exit 3`, 'shadow')
   const ready = await work(`${edit(3)}; echo more >> notes.md; echo "export const half = 1.5" >> total.mjs`)
+  const stuck = await work('echo "export const third = 1" >> total.mjs')
   const store = await openSqliteStore({ path: join(home, 'holdfast.db') })
   await store.apply(quarantine, quarantined)
+  await store.apply(stick, stuck)
   await store.close()
-  made = { repo, ids: { landed, ready, discarded, quarantined, shadow } }
+  made = { repo, ids: { landed, ready, discarded, quarantined, shadow, stuck } }
 }
 
 inBrowser('workspaces', (open) => {
@@ -117,5 +125,17 @@ inBrowser('workspaces', (open) => {
     await visit(page, '/workspaces?state=would_land,would_discard,observing')
     expect(await page.locator('[data-report="1"]').textContent()).toContain('1 run')
     await page.waitForSelector(`a[href="/runs/${ids.shadow}"]`)
+  })
+
+  test('a landing that is stuck says why, and can be given up with one key', async () => {
+    const page = await open(town(), { path: `/runs/${made.ids.stuck}` })
+    const panel = page.locator('[data-workspace=decided]')
+    await panel.waitFor()
+    expect(await panel.textContent()).toContain('its tree is not there')
+    await page.waitForSelector('[data-read=true]')
+    expect(await panel.locator('[data-verb]').allTextContents()).toEqual([expect.stringContaining('Discard')])
+    await page.keyboard.press('d')
+    await page.waitForSelector('[data-workspace=discarded]')
+    expect(made.repo.read('total.mjs')).not.toContain('third')
   })
 })

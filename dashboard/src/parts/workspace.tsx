@@ -6,7 +6,7 @@ import { many, span, visible } from '../look/words.ts'
 import { useKeys } from '../state/keys.ts'
 import { useResource } from '../state/resource.ts'
 import { may } from '../state/session.ts'
-import { CHOICES, decideOn } from '../state/workspaces.ts'
+import { choicesFor, decideOn } from '../state/workspaces.ts'
 import type { Verb } from '../state/workspaces.ts'
 import { Bytes } from './bytes.tsx'
 import { useWasRead } from './desk.tsx'
@@ -86,8 +86,8 @@ const hasDiff = ({ changedCount, sweptAt, state }: Workspace) =>
 function Decide({ workspace }: { readonly workspace: Workspace }) {
   const { runId, state, wish } = workspace
   const [busy, setBusy] = useState(false)
-  const wasRead = useWasRead(`${runId} ${state}`)
-  const choices = wish === undefined && may('approve') ? (CHOICES[state] ?? []) : []
+  const choices = may('approve') ? choicesFor(workspace) : []
+  const wasRead = useWasRead([runId, state, ...choices.map(({ verb }) => verb)].join(' '))
   const choose = async (verb: Verb) => {
     if (busy || !wasRead) return
     setBusy(true)
@@ -95,7 +95,7 @@ function Decide({ workspace }: { readonly workspace: Workspace }) {
     setBusy(false)
   }
   useKeys('Its files', Object.fromEntries(choices.map(({ verb, key, does }) => [key, [does, () => void choose(verb)]])))
-  if (wish !== undefined)
+  if (wish !== undefined && choices.length === 0)
     return (
       <p class="text-quiet">
         {visible(wish.by)} has asked to {wish.kind} it; the daemon of that machine does it.

@@ -19,17 +19,25 @@ const KEEP: Choice = { verb: 'keep', word: 'Keep as a branch', key: 'b', does: '
 const BACK: Choice = { ...KEEP, word: 'Bring back as a branch', does: 'bring it back as a branch' }
 const DISCARD: Choice = { verb: 'discard', word: 'Discard', key: 'd', does: 'discard it', look: 'button-bad' }
 
-/** What a person can do in each state. */
-export const CHOICES: Readonly<Partial<Record<Workspace['state'], readonly Choice[]>>> = {
+const GIVE_UP: Choice = { ...DISCARD, does: 'give it up' }
+
+const CHOICES: Readonly<Partial<Record<Workspace['state'], readonly Choice[]>>> = {
   ready: [LAND, KEEP, DISCARD],
   quarantined: [RETRY, KEEP, DISCARD],
   discarded: [BACK],
 }
 
+/** What a person can do with it. A landing that is stuck can be given up, whoever has asked for it; any other wish is waited for. */
+export function choicesFor({ state, wish, error }: Workspace): readonly Choice[] {
+  if (state === 'decided' && error !== undefined) return [GIVE_UP]
+  return wish === undefined ? (CHOICES[state] ?? []) : []
+}
+
 const DONE: Readonly<Partial<Record<Workspace['state'], (workspace: Workspace) => string>>> = {
   landed: ({ branch }) => `It is on ${branch}.`,
   kept: ({ keptAs }) => `It is kept as the branch ${keptAs ?? ''}.`,
-  discarded: () => 'Discarded. It can be brought back for a while.',
+  discarded: ({ error }) =>
+    `Discarded. It can be brought back for a while.${error === undefined ? '' : ` But ${error}.`}`,
 }
 
 /** Does it, and says what came of that: work that could not land waits with another reason than before. */
