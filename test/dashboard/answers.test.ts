@@ -173,6 +173,26 @@ inBrowser('answers that come late, twice, or from somebody else', (open) => {
     await counts('Approvals1')
   })
 
+  test('who signs out is told so, whatever was being read at that moment', async () => {
+    const { daemon } = await world()
+    const page = await open(daemon, { path: '/settings' })
+    const gate = Promise.withResolvers<void>()
+    const address = /\/api\/v1\/status$/
+    await page.route(address, async (route) => {
+      await gate.promise
+      await route.continue()
+    })
+    const asked = page.waitForRequest(address)
+    await visit(page, '/events')
+    await visit(page, '/settings')
+    await asked
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    const told = page.getByText('You signed out.')
+    await told.waitFor()
+    await answered(page, address, async () => gate.resolve())
+    expect(await told.isVisible()).toBe(true)
+  })
+
   test('a sign-out that does not reach the daemon is said not to have happened; an event that is not there, too', async () => {
     const { daemon } = await world()
     const page = await open(daemon, { path: '/events/999999' })

@@ -3,7 +3,7 @@ import { signal } from '@preact/signals'
 import { asProblem, call, isSignedOut } from '../api/client.ts'
 import type { Event, TextPart } from '../api/shapes.ts'
 import { follow } from '../api/stream.ts'
-import { signOut } from './session.ts'
+import { signedOut } from './session.ts'
 
 export type Connection = 'connecting' | 'live' | 'reconnecting'
 export const connection = signal<Connection>('connecting')
@@ -99,7 +99,7 @@ export async function stayConnected(): Promise<void> {
     } catch (error) {
       const problem = asProblem(error)
       if (mine.signal.aborted) return
-      if (isSignedOut(problem)) return signOut('You are signed out: the daemon does not know this session any more.')
+      if (isSignedOut(problem)) return signedOut('You are signed out: the daemon does not know this session any more.')
       if (problem.code === 'events/ahead' || problem.code === 'events/compacted') {
         begun = false
         isVoid = true

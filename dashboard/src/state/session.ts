@@ -59,14 +59,21 @@ export async function begin(): Promise<void> {
   }
 }
 
-export function signOut(why = ''): void {
+/** The person's own doing: that is why, whatever has noticed it before or notices it later. */
+export function signOut(why: string): void {
   refusal.value = why
   caller.value = null
+}
+
+/** The daemon knows nobody here any more: whatever was being read just then says so, and the first that knows why. */
+export function signedOut(why = ''): void {
+  if (caller.value === null && refusal.value !== '') return
+  signOut(why)
 }
 
 /** What went wrong with a read. Whoever is not signed in any more is asked to sign in. */
 export function readProblem(error: unknown): Problem {
   const problem = asProblem(error)
-  if (isSignedOut(problem)) signOut()
+  if (isSignedOut(problem)) signedOut()
   return problem
 }
