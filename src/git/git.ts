@@ -39,6 +39,7 @@ export const GIT_POINTS = [
   'land/taken',
   'land/placed',
   'land/moving',
+  'land/branch-moving',
   'land/branch-moved',
   'land/index-installed',
   'land/unlocked',

@@ -22,7 +22,7 @@ import {
   undo,
 } from './landing-steps.ts'
 import { shownPath } from './paths.ts'
-import { readRef, setRef } from './refs.ts'
+import { GIVEN_UP, readRef, refuseLocked, setOwnRef, setRef } from './refs.ts'
 import { removeFolder, removeGoing } from './remove.ts'
 import type { Repository } from './repository.ts'
 import { askGit, runGit } from './run-git.ts'
@@ -57,6 +57,20 @@ export type TakenBack =
   | { readonly kind: 'landed' }
   /** `unseen`: working trees that are not there, in which something may be in place. */
   | { readonly kind: 'back'; readonly unseen: readonly string[] }
+
+/**
+ * Gives a landing up for ever: whoever is paused in it, or a git command of theirs, moves no branch any more. Can be called again, and then as `takeBack`: either they
+ * find our ref when they have the lock of the branch, or we find their lock, or the branch has it.
+ */
+export async function giveUp(asked: Git, repo: Repository, landing: Landing): Promise<TakenBack> {
+  const { signal: _, ...git } = asked
+  const tip = await readRef(git, repo, landing.target)
+  if (tip !== undefined) {
+    await setOwnRef(git, repo, `${GIVEN_UP}${landing.runId}`, tip)
+    refuseLocked(repo, landing.target)
+  }
+  return takeBack(git, repo, landing)
+}
 
 /**
  * Ends a landing that a person gives up, or whose end nobody knows: what is in place goes back, or follows HEAD. Can be called again like `land`. A working tree that is
@@ -220,9 +234,18 @@ async function followHead(git: Git, site: Site, changes: readonly Change[], land
 const branchMoved = ({ target, from }: Landing) =>
   ready('branch-moved', `${target} is not at ${from.slice(0, 12)} any more`)
 
-async function moveBranch(git: Git, repo: Repository, { target, from, to, runId }: Landing, gitDir: string) {
+async function moveBranch(
+  git: Git,
+  repo: Repository,
+  { target, from, to, runId }: Landing,
+  gitDir: string,
+): Promise<'set' | 'moved'> {
   await syncObjects(git, repo, { from, to })
-  return setRef(git, repo, target, { to, old: from, message: `holdfast: run ${runId}`, gitDir })
+  await git.point?.('land/branch-moving')
+  const change = { to, old: from, message: `holdfast: run ${runId}`, gitDir, unless: `${GIVEN_UP}${runId}` }
+  const set = await setRef(git, repo, target, change)
+  if (set === 'barred') throw new Overtaken('another one has given this landing up')
+  return set
 }
 
 async function landInTree(git: Git, repo: Repository, { top, gitDir }: Tree, landing: Landing): Promise<Landed> {

@@ -14,6 +14,9 @@ import { syncIfThere } from './sync-objects.ts'
 /** Everything of ours in a user's repository is below this. */
 export const OURS = 'refs/holdfast/'
 
+/** Of runs whose landing was given up. */
+export const GIVEN_UP = `${OURS}given-up/`
+
 /** What a ref (or HEAD) is now. */
 export async function readRef(git: Git, repo: Repository, ref: string): Promise<Sha | undefined> {
   const asked = ['rev-parse', '--verify', '-q', '--end-of-options', `${ref}^{commit}`]
@@ -29,19 +32,33 @@ export interface RefChange {
   readonly message?: string
   /** Of the working tree that has it checked out, so that its HEAD remembers, too. */
   readonly gitDir?: string
+  /** One of ours that must not be there, looked up when the lock of this one is taken. */
+  readonly unless?: string
 }
 
-/** Sets a ref whose value is `old`. `moved`: it was something else. Set already: `set`. */
-export async function setRef(git: Git, repo: Repository, ref: string, change: RefChange): Promise<'set' | 'moved'> {
-  const { to, old, message = 'holdfast', gitDir = repo.commonDir } = change
-  const [args, options] = [['update-ref', '-m', message, ref, to, old ?? '0'.repeat(to.length)], { gitDir }]
-  const end = await tryGit(git, args, { ...options, at: git.clock.now() })
+/** Sets a ref whose value is `old`. `moved`: it was something else. `barred`: that which must not be there is. Set already: `set`. */
+export async function setRef(
+  git: Git,
+  repo: Repository,
+  ref: string,
+  change: RefChange,
+): Promise<'set' | 'moved' | 'barred'> {
+  const { to, old, message = 'holdfast', gitDir = repo.commonDir, unless } = change
+  const none = '0'.repeat(to.length)
+  const bar = unless === undefined ? '' : `verify ${unless} ${none}\n`
+  const input = `update ${ref} ${to} ${old ?? none}\n${bar}`
+  const [args, options] = [['update-ref', '-m', message, '--stdin'], { gitDir }]
+  const end = await tryGit(git, args, { ...options, input, at: git.clock.now() })
   const now = end.code === 0 ? to : await readRef(git, repo, ref)
   if (now === to) {
     await syncName(repo.commonDir, ref)
     return 'set'
   }
+  if (unless !== undefined && (await readRef(git, repo, unless)) !== undefined) return 'barred'
   if (now !== (old ?? undefined)) return 'moved'
+  // The lock of ours that a killed git left. One that is still at it has that of the branch as well, which stays.
+  if (unless !== undefined && (await removeStaleLock(git, join(repo.commonDir, `${unless}.lock`))))
+    return setRef(git, repo, ref, change)
   throw lockedBy(ref, end.stderr) ?? (await failureOf(args, end, options))
 }
 
@@ -125,9 +142,18 @@ export async function branchFrom(
   return set === 'set' ? 'made' : 'taken'
 }
 
+/** Throws while somebody's git is about to set a ref: what that has looked up may be older than what was written since. */
+export function refuseLocked({ commonDir }: Repository, ref: string): void {
+  const lock = join(commonDir, `${ref}.lock`)
+  if (existsSync(lock)) throw refLocked(ref, lock)
+}
+
 function lockedBy(ref: string, said: string): HoldfastError | undefined {
   const [, lock] = /'([^']*\.lock)': File exists/.exec(said) ?? []
-  if (lock === undefined) return undefined
+  return lock === undefined ? undefined : refLocked(ref, lock)
+}
+
+function refLocked(ref: string, lock: string): HoldfastError {
   return new HoldfastError('git/ref-locked', `${ref} could not be set: ${lock} is there`, {
     remedy: 'wait until the git command that made it has ended; if none is running, remove that file',
     retry: { afterMs: 1_000 },

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 import type { Git } from './git.ts'
 import { isOurLock, LOCK, unlockIndex } from './index-lock.ts'
-import { deleteRef, listOurs } from './refs.ts'
+import { GIVEN_UP, deleteRef, listOurs } from './refs.ts'
 import { removeFolder, removeGoing } from './remove.ts'
 import type { Repository } from './repository.ts'
 import { workingTrees } from './working-trees.ts'
@@ -18,12 +18,22 @@ const TRANSACTIONS = 'refs/holdfast/tx/'
 
 /**
  * Removes what is provably ours and of no run that is known: refs below `refs/holdfast/tx/`, staging folders in the git folders of all working
- * trees, and an `index.lock` that is a second name of the lock of such a folder. `known` says whether a run still owns its things here.
+ * trees, and an `index.lock` that is a second name of the lock of such a folder. `known` says whether a run still owns its things here, `barred`
+ * whether somebody could still be paused in a landing of it that was given up.
  */
-export async function sweep(git: Git, repo: Repository, known: (runId: string) => boolean): Promise<Swept> {
+export async function sweep(
+  git: Git,
+  repo: Repository,
+  known: (runId: string) => boolean,
+  barred: (runId: string) => boolean = known,
+): Promise<Swept> {
   const refs: string[] = []
+  const isNeeded = (ref: string) =>
+    ref.startsWith(GIVEN_UP)
+      ? barred(ref.slice(GIVEN_UP.length))
+      : !ref.startsWith(TRANSACTIONS) || known(ref.slice(TRANSACTIONS.length))
   for (const { ref } of await listOurs(git, repo)) {
-    if (!ref.startsWith(TRANSACTIONS) || known(ref.slice(TRANSACTIONS.length))) continue
+    if (isNeeded(ref)) continue
     await deleteRef(git, repo, ref)
     refs.push(ref)
   }

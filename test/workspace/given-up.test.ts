@@ -104,33 +104,43 @@ describe('a landing that was begun and ended in quarantine', () => {
   })
 })
 
-test('a worker that was paused in the middle of a landing does not move the branch of one that was given up meanwhile [X2]', async () => {
-  const stage = await WorkStage.begin()
-  const { world, store } = stage
-  const before = stage.seen()
-  const id = await stage.submit(EDIT)
-  const [paused, awake] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  const worker = await stage.worker((name) => {
-    if (name !== 'land/moving') return
-    paused.resolve()
-    return awake.promise
-  })
-  const performed = worker.perform(id)
-  await paused.promise
-  // Its time is over, and the next one met something in the way.
-  await store.apply(function* () {
-    yield* change(sql`update workspaces set settle_until = 0, error = 'in the way' where run_id = ${id}`)
-  })
-  expect(await store.apply(askDiscard, id, person)).toMatchObject({ kind: 'asked' })
-  expect((await settle(stage, id)).state).toBe('discarded')
-  expect([stage.seen(), left(stage)]).toEqual([before, []])
-  awake.resolve()
-  await performed
-  await worker.stop()
-  expect([stage.seen(), left(stage), world.fsck()]).toEqual([before, [], ''])
-  expect((await stage.workspace(id)).state).toBe('discarded')
-  await stage.assertSound()
-})
+test.each([
+  { where: 'before it looks whether it may', point: 'land/moving', isOut: true },
+  { where: 'at the very last moment', point: 'land/branch-moving', isOut: true },
+  { where: 'that nobody has checked out', point: 'land/branch-moving', isOut: false },
+])(
+  'a worker that is paused in a landing moves no branch that was given up meanwhile, $where [X2]',
+  async ({ point, isOut }) => {
+    const stage = await WorkStage.begin()
+    const { world, store } = stage
+    const [{ files: atFirst }, base] = [stage.seen(), world.tip('main')]
+    const id = await stage.submit(EDIT)
+    const [paused, awake] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const worker = await stage.worker((name) => {
+      if (name === 'workspace/ended' && !isOut) world.user(['switch', '-q', '-c', 'elsewhere'])
+      if (name !== point) return
+      paused.resolve()
+      return awake.promise
+    })
+    const performed = worker.perform(id)
+    await paused.promise
+    const before = { files: atFirst, tip: base, status: '' }
+    // Its time is over, and the next one met something in the way.
+    await store.apply(function* () {
+      yield* change(sql`update workspaces set settle_until = 0, error = 'in the way' where run_id = ${id}`)
+    })
+    expect(await store.apply(askDiscard, id, person)).toMatchObject({ kind: 'asked' })
+    expect((await settle(stage, id)).state).toBe('discarded')
+    expect([stage.seen(), left(stage)]).toEqual([before, []])
+    awake.resolve()
+    await performed
+    await worker.stop()
+    expect([stage.seen(), left(stage), world.fsck()]).toEqual([before, [], ''])
+    expect(world.tip('main')).toBe(base)
+    expect((await stage.workspace(id)).state).toBe('discarded')
+    await stage.assertSound()
+  },
+)
 
 describe('a landing that was begun in a working tree that never comes back', () => {
   async function stuck(point: GitPoint) {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 
 import { systemClock as clock } from '../../src/base/clock.ts'
+import { GIVEN_UP } from '../../src/git/refs.ts'
 import { isTerminal } from '../../src/runs/run.ts'
 import { findWorkspace } from '../../src/workspace/workspace.ts'
 import { tendRegularly } from '../../src/workers/tend.ts'
@@ -91,10 +92,14 @@ describe('a git command of ours that is killed with the lock of our own ref in i
   const moments = [
     { condition: (ran: string) => `expr "$2" : refs/holdfast/ > /dev/null && test -e ${ran}`, act: dies('$2') },
     { condition: () => 'expr "$2$3" : -drefs/holdfast/ > /dev/null', act: dies('$3') },
+    {
+      condition: () => 'expr "$3" : "holdfast: run" > /dev/null',
+      act: `mkdir -p "$GIT_DIR/${GIVEN_UP}"; ${dies(`${GIVEN_UP}\${3##* }`)}`,
+    },
   ]
 
-  test('when it names the work, or takes its name away: the lock is swept, as it is ours, and the work lands', async () => {
-    await inTurn(moments, 2, async ({ condition, act }) => {
+  test('when it names the work, takes its name away, or looks whether it was given up: the lock is swept, as it is ours, and the work lands', async () => {
+    await inTurn(moments, 3, async ({ condition, act }) => {
       const stage = await WorkStage.begin()
       const before = stage.seen()
       const id = await stage.submit(`echo . >> ${ranIn(stage)}; ${EDIT}`, more)
@@ -134,7 +139,7 @@ describe('SIGKILL in the middle of a git command', () => {
   )
 
   test('for the daemon, whose git moves the branch a moment after another one has: it lands once [X2]', async () => {
-    const isMove = `[ "$1" = update-ref ] && echo "$*" | grep -q refs/heads/main`
+    const isMove = `[ "$1" = update-ref ] && echo "$*" | grep -q "holdfast: run"`
     const dead = await dieInTrap(isMove, (project) => orphanUntil(`${project}-gate`), EDIT)
     const { stage } = dead
     await assertLanded(dead, await takeUp(dead))

@@ -3,7 +3,7 @@ import { HoldfastError, describeError } from '../../base/errors.ts'
 import type { RunId, WorkerId } from '../../base/ids.ts'
 import { LIMITS } from '../../base/limits.ts'
 import type { Git } from '../../git/git.ts'
-import { land, takeBack } from '../../git/land.ts'
+import { giveUp, land, takeBack } from '../../git/land.ts'
 import type { TakenBack } from '../../git/land.ts'
 import type { Landed, Landing } from '../../git/landing.ts'
 import { putOnTop } from '../../git/on-top.ts'
@@ -218,13 +218,16 @@ async function landPatiently(
  * What a landing that was begun has in place goes back before anything else is done with its work, unless the branch has it. Only one of a run that succeeded
  * can have begun.
  */
-async function endLanding({ ports, git, repo, workspace }: Settling): Promise<TakenBack> {
+async function endLanding(
+  { ports, git, repo, workspace }: Settling,
+  end: typeof giveUp | typeof takeBack,
+): Promise<TakenBack> {
   const { runId, branch: target, work, base, checkedOn: from, sha: to, conflicts } = workspace
   if (to === null || from === null || to === from || work === base || conflicts.length > 0) return NOTHING_BEGUN
   if ((await ports.store.read(findRun, runId))?.state !== 'succeeded') return NOTHING_BEGUN
   // Somebody may have swept it away meanwhile. If it cannot be made, that matters only where something is in place.
   await isMade(git, repo, workspace).catch(() => {})
-  return takeBack(git, repo, { target, from, to, runId })
+  return end(git, repo, { target, from, to, runId })
 }
 
 const NOTHING_BEGUN: TakenBack = { kind: 'back', unseen: [] }
@@ -238,7 +241,7 @@ const unseenWords = (trees: readonly string[]) =>
 async function discard(settling: Settling): Promise<void> {
   const { ports, git, repo, workspace } = settling
   const { store, workerId } = ports
-  const ended = await endLanding(settling)
+  const ended = await endLanding(settling, giveUp)
   if (ended.kind === 'landed') {
     const why = `${branchOf(workspace)} had it already`
     return void (await store.apply(landedWorkspace, workspace.runId, workerId, why, 0))
@@ -262,7 +265,7 @@ async function keep(settling: Settling): Promise<void> {
   const { ports, git, repo, workspace } = settling
   const { store, workerId } = ports
   const { runId, keptAs, state } = workspace
-  if (state === 'quarantined' && (await endLanding(settling)).kind === 'landed') {
+  if (state === 'quarantined' && (await endLanding(settling, takeBack)).kind === 'landed') {
     const why = `${branchOf(workspace)} has it already; \`holdfast workspace retry ${runId}\` records that`
     return void (await store.apply(refuseWish, runId, workerId, why))
   }

@@ -1,10 +1,11 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
+import type { Clock } from '../../base/clock.ts'
 import { describeError } from '../../base/errors.ts'
 import type { RunId } from '../../base/ids.ts'
 import { LIMITS } from '../../base/limits.ts'
-import { deleteRef } from '../../git/refs.ts'
+import { GIVEN_UP, deleteRef } from '../../git/refs.ts'
 import { repositoryAt } from '../../git/repository.ts'
 import type { Repository } from '../../git/repository.ts'
 import { sweep } from '../../git/sweep.ts'
@@ -25,24 +26,30 @@ export async function sweepOne(ports: WorkspacePorts, runId: RunId): Promise<voi
   if (workspace.state === 'ready') await removeFolder(ports.git, workspace.folder)
 }
 
-async function removeAll({ git, warn }: WorkspacePorts, workspace: Workspace): Promise<void> {
+async function removeAll({ git, warn, clock }: WorkspacePorts, workspace: Workspace): Promise<void> {
   const { runId, repo, top, folder } = workspace
   try {
     const found = await repositoryAt(git, { commonDir: repo, top })
     if (found !== undefined && workspace.mode === 'transaction') await deleteRef(git, found, refOfRun(runId))
+    if (found !== undefined && !isRecent(clock, workspace)) await deleteRef(git, found, `${GIVEN_UP}${runId}`)
     await removeFolder(git, folder)
   } catch (error) {
     warn(`remains of the workspace of ${runId} could not be removed: ${describeError(error)}`)
   }
 }
 
+/** A worker that is paused in its landing for longer than this is none. */
+const isRecent = (clock: Clock, { settledAt }: Workspace) => clock.now() - (settledAt ?? 0) < LIMITS.remainsKeptMs
+
 /** Strays in a repository, of ours alone: those of another home, of which this store knows nothing, are not touched. */
-export async function sweepRepository({ git, store, host, warn }: WorkspacePorts, repo: Repository): Promise<void> {
-  const over = new Set<string>(
-    (await store.read(sweptIn, host, repo.commonDir, LIMITS.longestPage)).map(({ runId }) => runId),
-  )
-  if (over.size === 0) return
-  await sweep(git, repo, (runId) => !over.has(runId)).catch((error: unknown) =>
+export async function sweepRepository(ports: WorkspacePorts, repo: Repository): Promise<void> {
+  const { git, store, host, warn, clock } = ports
+  const swept = await store.read(sweptIn, host, repo.commonDir, LIMITS.longestPage)
+  if (swept.length === 0) return
+  const over = new Set<string>(swept.map(({ runId }) => runId))
+  const past = new Set<string>(swept.filter((each) => !isRecent(clock, each)).map(({ runId }) => runId))
+  const isKnown = (runId: string) => !over.has(runId)
+  await sweep(git, repo, isKnown, (runId) => !past.has(runId)).catch((error: unknown) =>
     warn(`what is left in ${repo.top} could not be swept: ${describeError(error)}`),
   )
 }
