@@ -1,6 +1,7 @@
 import { LIMITS } from '../base/limits.ts'
 import { recordSummary } from '../runs/turn.ts'
 import { clip } from './clip.ts'
+import { superseded } from './course.ts'
 import type { Course, LoopEnd } from './course.ts'
 import { keepUntilStored } from './keep.ts'
 import { openMatters } from './open-matters.ts'
@@ -42,7 +43,8 @@ export async function compact(course: Course, carried: ModelUsage): Promise<Comp
   const body = summaryOf(session.prompt, cut, clipped, { ...told, text: clip(told.text, room) })
   const summary = { id: ports.random.hex(8), generation: session.generation, body: { ...body }, usage }
   const recorded = await keepUntilStored(ports.clock, () => ports.store.apply(recordSummary, attempt, summary))
-  if (recorded.kind === 'superseded') return { kind: 'ended', end: { kind: 'stopped', why: 'superseded' } }
+  if (recorded.kind === 'superseded')
+    return { kind: 'ended', end: await superseded(course, { text: told.made === 'model' ? told.text : '', usage }) }
   session.run = recorded.run
   session.compact(body, await ports.store.read(openMatters, session.run.threadId, session.generation))
   return { kind: 'compacted' }

@@ -4,8 +4,10 @@ import type { Randomness } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
 import type { Claim } from '../runs/claim.ts'
-import type { Outcome } from '../runs/finish.ts'
+import { keepLateReply } from '../runs/finish.ts'
+import type { LateReply, Outcome } from '../runs/finish.ts'
 import type { ActPorts } from './act.ts'
+import { keepUntilStored } from './keep.ts'
 import { DEFAULT_LIMITS, inWords } from './limits.ts'
 import type { RunLimits, Spent } from './limits.ts'
 import type { AskModel, ModelUsage, ToolCall, ToolDescription } from './ports.ts'
@@ -80,6 +82,12 @@ export function startCourse(ports: LoopPorts, claim: Claim, session: Session, si
 }
 
 export const spentOf = ({ session }: Course): Spent => ({ turns: session.turns, usage: session.run })
+
+/** Another worker has the run. What this one was answered is paid for, and kept. */
+export async function superseded({ ports, attempt }: Course, late: LateReply): Promise<LoopEnd> {
+  await keepUntilStored(ports.clock, () => ports.store.apply(keepLateReply, attempt, late))
+  return { kind: 'stopped', why: 'superseded' }
+}
 
 /** The end of a run that met one of its limits: with the limit, what was spent, and what it had to say so far. */
 export function overLimit(course: Course, error: string): LoopEnd {

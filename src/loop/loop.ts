@@ -15,7 +15,7 @@ import { pendingMessages } from '../threads/message.ts'
 import type { Message } from '../threads/message.ts'
 import { LimitReached, Stopped, settleActions } from './act.ts'
 import { compact, isTooLong } from './compact.ts'
-import { overLimit, spentOf, startCourse } from './course.ts'
+import { overLimit, spentOf, startCourse, superseded } from './course.ts'
 import type { Course, LoopEnd, LoopPorts } from './course.ts'
 import { keepUntilStored } from './keep.ts'
 import { limitReached } from './limits.ts'
@@ -205,7 +205,7 @@ async function record(
   }
   const store = () => ports.store.apply(recordTurn, attempt, turn)
   const recorded = await keepUntilStored(ports.clock, store, { twice: false })
-  if (recorded.kind === 'superseded') return { kind: 'stopped', why: 'superseded' }
+  if (recorded.kind === 'superseded') return superseded(course, { text: reply.text, usage: spent })
   if (recorded.kind === 'changed') {
     session.run = recorded.run
     return undefined

@@ -200,6 +200,25 @@ export function* keepLateResult(attempt: AttemptRef, late: Outcome): Transition<
   if (kept === 1) yield* record({ type: 'run.late_result', runId: attempt.runId, data: { state: outcome.state } })
 }
 
+/** What a model said to a worker that has lost the run, and what that cost. */
+export interface LateReply {
+  readonly text: string
+  readonly usage: Usage
+}
+
+/**
+ * It is paid for, whoever has the run: kept beside it, once for each attempt. Nothing of the run is changed, its bill and its limits
+ * neither, so it needs no claim. Its taker asks for itself.
+ */
+export function* keepLateReply(attempt: AttemptRef, { text, usage }: LateReply): Transition<void> {
+  if (text === '' && usage.inputTokens + usage.outputTokens + usage.costMicrousd === 0) return
+  const state = 'superseded'
+  const kept = yield* run(sql`insert into late_results (attempt_id, run_id, outcome, arrived_at)
+    select id, run_id, ${JSON.stringify({ state, result: { text }, usage })}, ${now} from attempts where id = ${attempt.id}
+    on conflict do nothing`)
+  if (kept === 1) yield* record({ type: 'run.late_result', runId: attempt.runId, data: { state } })
+}
+
 function* readRun(id: RunId): Transition<Run> {
   const found = yield* findRun.single(id)
   invariant(found !== undefined, `run ${id} vanished inside a transaction`)

@@ -6,7 +6,7 @@ import { cancelRun } from '../../src/runs/cancel.ts'
 import type { CapacityLimits } from '../../src/runs/capacity.ts'
 import { claimRun } from '../../src/runs/claim.ts'
 import type { Claimant } from '../../src/runs/claim.ts'
-import { finishRun, keepLateResult } from '../../src/runs/finish.ts'
+import { finishRun, keepLateReply, keepLateResult } from '../../src/runs/finish.ts'
 import type { Outcome } from '../../src/runs/finish.ts'
 import {
   abandonReserved,
@@ -175,6 +175,11 @@ const finishing: readonly Scenario[] = [
     const { ref } = await entangled(world)
     await world.store.apply(finishRun, ref, timedOut)
     return [ref, succeeded]
+  }),
+  scenario({ keepLateReply }, 'to a worker that has lost the run', async (world) => {
+    const { ref } = await entangled(world)
+    await world.store.apply(handOverRun, ref)
+    return [ref, { text: 'too late', usage: { inputTokens: 5, outputTokens: 7, costMicrousd: 11 } }]
   }),
   scenario({ parkRun }, 'a run that must wait', async (world) => [(await entangled(world)).ref, 'a person']),
   scenario({ parkRun }, 'cancel came first', async (world) => {

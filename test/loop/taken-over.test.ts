@@ -3,12 +3,15 @@ import { describe, expect, test } from 'vitest'
 import { startAction } from '../../src/actions/perform.ts'
 import { HoldfastError } from '../../src/base/errors.ts'
 import { versionOf } from '../../src/loop/version.ts'
+import type { Claim } from '../../src/runs/claim.ts'
+import { keepLateReply } from '../../src/runs/finish.ts'
+import { findRun, lateResultsOf } from '../../src/runs/run.ts'
 import { recordTurn } from '../../src/runs/turn.ts'
 import type { Store } from '../../src/store/store.ts'
 import { refOf } from '../../src/workers/execute.ts'
 import { engines } from '../support/engines.ts'
 import { assertInvariants } from '../support/invariants.ts'
-import { Stage } from '../support/stage.ts'
+import { Stage, replied } from '../support/stage.ts'
 
 describe.each(engines)('a loop that was taken over, on $name', (engine) => {
   const open = async () => new Stage(await (await engine.database()).open())
@@ -45,6 +48,39 @@ describe.each(engines)('a loop that was taken over, on $name', (engine) => {
     expect(stage.asked.at(-1)?.messages).toEqual([{ role: 'user', text: 'count the beans' }])
     await assertInvariants(stage.store)
   })
+
+  test.each([
+    { title: 'a reply', long: false },
+    { title: 'a summary', long: true },
+  ])(
+    '$title that comes after its worker was superseded is kept beside the run, with its cost [runs/paid-work-kept] [runs/fenced]',
+    async ({ long }) => {
+      const stage = await open()
+      if (long) stage.contextTokens = 50
+      stage.replies = [{ calls: [['look', { entry: 'x'.repeat(long ? 400 : 1) }]] }, { text: 'done' }]
+      await stage.send('go')
+      const claim = await stage.claim()
+      let taken: Claim | undefined
+      const late = async () => {
+        taken ??= await stage.takeOver(claim)
+        return replied('too late', { inputTokens: 7, outputTokens: 5, costMicrousd: 3 })
+      }
+      if (long) stage.aside = late
+      else stage.answer = late
+      expect(await stage.run(claim)).toEqual({ kind: 'stopped', why: 'superseded' })
+      const { id } = claim.run
+      const [before, ...more] = await stage.store.read(lateResultsOf, id)
+      const usage = { inputTokens: 7, outputTokens: 5, costMicrousd: 3 }
+      expect([before?.outcome, more]).toEqual([{ state: 'superseded', result: { text: 'too late' }, usage }, []])
+      // The same once more, whose answer was lost.
+      await stage.store.apply(keepLateReply, refOf(claim), { text: 'too late', usage })
+      expect(await stage.store.read(lateResultsOf, id)).toHaveLength(1)
+      expect((await stage.store.read(findRun, id))?.costMicrousd).toBe(long ? 100 : 0)
+      stage.answer = () => undefined
+      await stage.finished(taken!)
+      await assertInvariants(stage.store)
+    },
+  )
 
   test('a worker that was superseded before it acted on a reply leaves that to its taker [runs/fenced] [actions/once]', async () => {
     const stage = await open()

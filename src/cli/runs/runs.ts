@@ -141,10 +141,7 @@ function describeRun(run: WholeRunView): string {
     ],
     ['tokens', describeUsage(run)],
     ['attempts', attempts.map(({ number, outcome }) => `${number} ${outcome ?? 'under way'}`).join(', ')],
-    [
-      'late results',
-      lateResults.length === 0 ? '' : `${lateResults.length}, kept beside the run and not applied (--json shows them)`,
-    ],
+    ['late results', describeLate(lateResults)],
   ].filter(([, value]) => value !== '')
   const facts = lines.map(([name, value]) => `${`${name}:`.padEnd(14)}${visible(value ?? '')}`).join('\n')
   return [facts, printed('standard output', stdout), printed('standard error', stderr)]
@@ -156,6 +153,17 @@ function describeRun(run: WholeRunView): string {
 function describeUsage({ usage: { inputTokens, outputTokens, costUsd } }: WholeRunView): string {
   if (inputTokens + outputTokens === 0 && costUsd === 0) return ''
   return `${inputTokens} in, ${outputTokens} out${costUsd === 0 ? '' : `, $${costUsd}`}`
+}
+
+/** What a worker that had lost the run was answered is on no bill but here. */
+function describeLate(late: NonNullable<WholeRunView['lateResults']>): string {
+  if (late.length === 0) return ''
+  const unbilled = late.flatMap(({ state, usage }) =>
+    state === 'superseded' ? [usage as { costMicrousd: number }] : [],
+  )
+  const microusd = unbilled.reduce((sum, { costMicrousd }) => sum + costMicrousd, 0)
+  const besides = microusd === 0 ? '' : `; $${microusd / 1_000_000} besides the cost of the run`
+  return `${late.length}, kept beside the run and not applied (--json shows them)${besides}`
 }
 
 interface Printed {

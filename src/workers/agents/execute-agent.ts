@@ -15,6 +15,7 @@ import type { RunLimits } from '../../loop/limits.ts'
 import type { AskModel, Tool } from '../../loop/ports.ts'
 import { addUsage, NO_USAGE } from '../../loop/usage.ts'
 import type { Claim } from '../../runs/claim.ts'
+import { keepLateReply } from '../../runs/finish.ts'
 import type { Outcome } from '../../runs/finish.ts'
 import { parkRun } from '../../runs/park.ts'
 import { findRun } from '../../runs/run.ts'
@@ -209,22 +210,30 @@ async function conclude(
 ): Promise<void> {
   const ref = refOf(claim)
   if (end.kind === 'left') return
-  if (end.kind === 'finished') return void (await finishClaim(executor, claim, end.outcome))
+  if (end.kind === 'finished') return finishPaid(executor, claim, end.outcome)
   if (end.kind === 'parked') {
     await keepFiles(executor, claim)
     const parked = await untilStored(executor, () =>
       executor.store.apply(parkRun, ref, end.reason, end.until, end.spent),
     )
-    if (parked.kind === 'refused') await finishClaim(executor, claim, { state: 'cancelled', usage: end.spent })
+    if (parked.kind === 'refused') await finishPaid(executor, claim, { state: 'cancelled', usage: end.spent })
     return
   }
   if (end.why === 'superseded') return
   if (ending === 'lease-lost') throw new Error('its worker could not renew its lease')
   const { spent, taken } = end
   const outcome = ending === 'timeout' ? await outOfTime(executor, claim, timeoutMs, spent) : (ends ?? CANCELLED)
-  await finishClaim(executor, claim, {
+  await finishPaid(executor, claim, {
     ...outcome,
     ...(spent === undefined ? {} : { usage: spent }),
     ...(taken === undefined ? {} : { taken }),
   })
+}
+
+/** If the run is another's by now, what was paid for and is on no bill yet is kept beside it. */
+async function finishPaid(executor: Executor, claim: Claim, outcome: Outcome): Promise<void> {
+  const run = await finishClaim(executor, claim, outcome)
+  const { usage } = outcome
+  if (usage === undefined || run?.fence === claim.run.fence) return
+  await untilStored(executor, () => executor.store.apply(keepLateReply, refOf(claim), { text: '', usage }))
 }

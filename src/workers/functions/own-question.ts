@@ -12,6 +12,7 @@ import { costMicrousd, priceOf } from '../../model/prices.ts'
 import { NO_USAGE } from '../../loop/usage.ts'
 import { threadOfCalls } from '../../runs/call.ts'
 import type { ClaimedCall } from '../../runs/call.ts'
+import { keepLateReply } from '../../runs/finish.ts'
 import { recordReply } from '../../runs/reply.ts'
 import type { ReplyRecorded } from '../../runs/reply.ts'
 import type { StepsRef } from '../../runs/step.ts'
@@ -151,6 +152,8 @@ class Asking {
     const reply = { step: this.#step, result: kept.text, asked, shown, said: { text, toolCalls }, usage }
     const recorded = await untilStored(executor, () => executor.store.apply(recordReply, ref, reply))
     const { kind } = recorded
+    if (kind === 'superseded')
+      await untilStored(executor, () => executor.store.apply(keepLateReply, ref, { text, usage }))
     if (recorded.kind === 'recorded' && recorded.entrySeq !== undefined) entries.set(this.#step, recorded.entrySeq)
     if (kind !== 'changed' || !this.#question.isBegun()) return kind
     throw new HoldfastError('inbox/taken', 'a message that the model was shown was taken by somebody else meanwhile', {
