@@ -17,6 +17,9 @@ export interface Row {
   readonly raw?: number
   /** Ours to raw, or what the name says. */
   readonly ratio?: number
+  /** The same unit: what ours asks of its database, asked by nobody (bench/limits); and which way is better. */
+  readonly statements?: number
+  readonly better?: 'high' | 'low'
   readonly bound?: Bound
 }
 

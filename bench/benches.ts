@@ -10,5 +10,6 @@ export const BENCHES: Readonly<Record<string, string>> = {
   schedule: 'firings with a million others pending',
   hooks: "a hook's command beside starting Node for nothing",
   workspace: 'opening and discarding a git transaction beside git worktree',
+  limits: 'the product beside its own statements alone, and beside raw rows',
   secrets: 'looking for secrets in text on its way in and out',
 }

@@ -17,11 +17,11 @@ export interface Measured {
 export function printTable(all: readonly Measured[]): void {
   const lines = all.flatMap(({ bench, rows, error }) => [
     ...rows.map((row) => cells(bench, row)),
-    ...(error === undefined ? [] : [[bench, `failed: ${error}`, '', '', '', '', '', '✗']]),
+    ...(error === undefined ? [] : [[bench, `failed: ${error}`, '', '', '', '', '', '', '✗']]),
   ])
-  const heads = ['bench', 'what', 'measured', 'unit', 'raw', 'ratio', 'bound', '']
+  const heads = ['bench', 'what', 'measured', 'unit', 'statements', 'raw', 'ratio', 'bound', '']
   const widths = heads.map((head, index) => Math.max(head.length, ...lines.map((line) => line[index]!.length)))
-  const isNumber = (index: number) => [2, 4, 5].includes(index)
+  const isNumber = (index: number) => [2, 4, 5, 6].includes(index)
   const line = (parts: readonly string[]) =>
     parts
       .map((part, index) => (isNumber(index) ? part.padStart(widths[index]!) : part.padEnd(widths[index]!)))
@@ -31,7 +31,7 @@ export function printTable(all: readonly Measured[]): void {
 }
 
 function cells(bench: string, row: Row): string[] {
-  const { name, value, unit, raw, ratio, bound } = row
+  const { name, value, unit, statements, raw, ratio, bound } = row
   const optional = (number: number | undefined) => (number === undefined ? '' : shown(number))
   const verdict = bound === undefined ? '' : holds(row) ? '✓' : '✗'
   return [
@@ -39,6 +39,7 @@ function cells(bench: string, row: Row): string[] {
     name,
     shown(value),
     unit,
+    optional(statements),
     optional(raw),
     optional(ratio),
     bound === undefined ? '' : boundOf(bound),

@@ -6,6 +6,8 @@ import { shown, withUnit } from '../../scripts/docs/numbers.ts'
 import { boundOf } from '../table.ts'
 import type { Own, Peers, Result } from './figures.ts'
 import type { Plot } from './charts.ts'
+import { againstLimit, limitsOf, limitsTable } from './limits.ts'
+import type { Limit } from './limits.ts'
 import { REMARKS } from './remarks.ts'
 import type { Checked } from './targets.ts'
 
@@ -34,8 +36,16 @@ function found({ measured, unit, beside, ratio }: Checked): string {
   return beside === undefined ? value : `${value}, ${shown(ratio ?? Number.NaN)} times ${beside.id}`
 }
 
+/** What stands in the way, and what the limit says about it. */
+function remarkOn(name: string, known: readonly Checked[], limits: readonly Limit[]): string {
+  const { work = '', between, note = '' } = REMARKS[name] ?? {}
+  const limit = limits.find((each) => each.name === name)
+  const measured = limit === undefined || between === undefined ? '' : againstLimit(known, limit, between)
+  return [work, measured, note].filter((part) => part !== '').join(' ')
+}
+
 /** One paragraph for each figure that misses a target, however many it misses. */
-function missed(checked: readonly Checked[]): string {
+function missed(checked: readonly Checked[], limits: readonly Limit[]): string {
   const rows = checked.filter(({ met }) => met !== true)
   if (rows.length === 0) return 'Every target of the table is met.'
   const groups = Object.groupBy(rows, ({ workload, engine, what }) => `${workload}, ${engine}, ${what}`)
@@ -43,7 +53,7 @@ function missed(checked: readonly Checked[]): string {
     const known = group.filter(({ met }) => met === false)
     if (known.length === 0) return `- **${name}**: there is no figure for it in this run.`
     const targets = known.map((row) => `${found(row)} (target: ${row.target})`).join('; ')
-    return `- **${name}**: ${targets}. ${REMARKS[name] ?? ''}`.trimEnd()
+    return `- **${name}**: ${targets}. ${remarkOn(name, known, limits)}`.trimEnd()
   })
   return `These are missed, or have no figure:\n\n${lines.join('\n')}`
 }
@@ -121,7 +131,10 @@ const list = (pairs: Readonly<Record<string, string>>) =>
     .map(([name, value]) => `${name} ${value}`)
     .join(', ')
 
-function conditions(own: Own | undefined, peers: Peers | undefined): string {
+const machineOf = ({ date, commit, machine, seconds, settings }: Own) =>
+  `${date.slice(0, 10)}, commit ${commit}, ${machine.cores} cores (${machine.processor}), ${machine.memoryGiB} GiB, Linux ${machine.kernel}, load ${machine.load[0]} before; sizes: ${settings['sizes']}; ${seconds} s in all`
+
+function conditions({ own, peers, limits }: PageParts): string {
   const lines: string[] = []
   if (peers !== undefined) {
     const versions = Object.assign({}, ...Object.values(peers.peers).map((each) => each.versions)) as Record<
@@ -136,19 +149,21 @@ function conditions(own: Own | undefined, peers: Peers | undefined): string {
     )
   }
   if (own !== undefined) {
-    const { machine } = own
     lines.push(
-      `- **Our own**: ${own.date.slice(0, 10)}, commit ${own.commit}, ${machine.cores} cores (${machine.processor}), ${machine.memoryGiB} GiB, Linux ${machine.kernel}, load ${machine.load[0]} before; ${list(own.versions)}; sizes: ${own.settings['sizes']}; ${own.seconds} s in all.`,
+      `- **Our own**: ${machineOf(own)}; ${list(own.versions)}.`,
       `- **SQLite**: ${own.settings['sqlite']}.`,
       `- **PostgreSQL of our own**: ${own.settings['postgres']}.`,
     )
   }
+  if (limits !== undefined && limits !== own) lines.push(`- **Limits**: ${machineOf(limits)}.`)
   return lines.join('\n')
 }
 
 export interface PageParts {
   readonly own: Own | undefined
   readonly peers: Peers | undefined
+  /** Where the limits are from; it may be the same as `own`. */
+  readonly limits: Own | undefined
   readonly checked: readonly Checked[]
   readonly peerPlots: readonly Plot[]
   readonly ownPlots: readonly Plot[]
@@ -156,7 +171,7 @@ export interface PageParts {
 
 const HEAD = `# Speed and scale
 
-This page is written by \`npm run bench:page\` from what was measured; the figures in the remarks on what is missed are of profiles and trials. Durability is on everywhere: a step counts when it is on disk. The
+This page is written by \`npm run bench:page\` from what was measured, and so are the limits in the remarks on what is missed; a figure of a profile or of a trial is called so. Durability is on everywhere: a step counts when it is on disk. The
 path of a step is the one that every program has: the claim is checked by its fence, the intent and the outcome are recorded, an event is written.`
 
 const PEERS = `One benchmark on one machine, each peer in its own best settings and in fresh processes, one after the other, on a machine that others share: what Node takes to start, beside W6, says how quick it was just then. Where a workload was run several times, its figures are medians; how often is in the last column. \`raw-*\` is the limit: the same store, batches
@@ -170,26 +185,27 @@ const OWN = `\`npm run bench\` measures these (\`--quick\` for small sizes, \`--
 in turns with ours. What can be counted instead of timed (commits, statements and bytes a step, processor time against raw rows) is checked by a test at every change,
 \`test/claims/step-cost.test.ts\`; and two of these are run small then, with their bounds times three for a machine that has other work: \`test/claims/bench.test.ts\`.`
 
+const LIMITS = `Where a target is missed, \`npm run bench -- --only limits\` measures what stands in the way, in one run and in turns. **The product**: the same workload by the public library. **Its statements alone**: what the
+product asks of its database for it is recorded at the driver, from opening it to the end of the work, and asked again of an empty one by the bare driver: the same settings, statements and values, the same
+batches, every commit synced; on PostgreSQL on as many connections, each packet sent as soon as all is answered that was answered when the product sent it (where claims get other jobs than they got, what follows is asked about those). What did not overlap in the product does not overlap there either, so on PostgreSQL the limit may be somewhat higher. That the same rows are in every table afterwards is tested at every change,
+\`test/claims/limits.test.ts\`. Between these two is the engine. **Raw rows**: what the peers' benchmark calls \`raw-*\`, one row of a hand-made table instead of what is kept of a step or a run. For a rate a ratio is the share that is
+reached, for a time how many times as long it takes. W4 is without others pending, which make no difference ([schedule](#schedule)), and its statements do not wait for their instants.`
+
 /** Without what was not measured. */
-export function writePage({ own, peers, checked, peerPlots, ownPlots }: PageParts): string {
+export function writePage(parts: PageParts): string {
+  const { own, peers, checked, peerPlots, ownPlots } = parts
+  const limits = limitsOf(parts.limits)
+  const others = own?.benches.filter(({ bench }) => bench !== 'limits') ?? []
   const sections = [
     HEAD,
-    ...(peers === undefined
-      ? []
-      : [
-          '## Targets',
-          targetTable(checked),
-          missed(checked),
-          '## Beside the others',
-          PEERS,
-          plots(peerPlots),
-          peerTable(peers),
-        ]),
+    ...(peers === undefined ? [] : ['## Targets', targetTable(checked), missed(checked, limits)]),
+    ...(limits.length === 0 ? [] : ['## Limits', LIMITS, limitsTable(limits)]),
+    ...(peers === undefined ? [] : ['## Beside the others', PEERS, plots(peerPlots), peerTable(peers)]),
     ...(own === undefined
       ? []
-      : ['## Our own', OWN, plots(ownPlots), ...own.benches.flatMap((each) => [`### ${each.bench}`, ownTable(each)])]),
+      : ['## Our own', OWN, plots(ownPlots), ...others.flatMap((each) => [`### ${each.bench}`, ownTable(each)])]),
     '## Machine, versions, settings',
-    conditions(own, peers),
+    conditions(parts),
   ]
   return `${sections.join('\n\n')}\n`
 }

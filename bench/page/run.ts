@@ -1,7 +1,7 @@
 /**
  * Writes docs/performance.md with its plots, and the tables of docs/scaling.md, from the newest results.
  *
- *   npm run bench:page [-- --own bench/results/latest.json] [--peers bench/results/peers.json] [--out docs]
+ *   npm run bench:page [-- --own bench/results/latest.json] [--peers bench/results/peers.json] [--limits bench/results/limits.json] [--out docs]
  *
  * What it used is kept beside the plots, so that the page can be written again from a clean clone.
  */
@@ -14,6 +14,7 @@ import { parseArgs } from 'node:util'
 import { drawBars } from '../../scripts/docs/svg.ts'
 import { ownPlots, peerPlots } from './charts.ts'
 import type { Own, Peers } from './figures.ts'
+import { newestLimits } from './limits.ts'
 import { writePage } from './page.ts'
 import { withTables } from './scale.ts'
 import type { Scale } from './scale.ts'
@@ -26,6 +27,7 @@ const { values } = parseArgs({
   options: {
     own: { type: 'string', default: join(results, 'latest.json') },
     peers: { type: 'string', default: join(results, 'peers.json') },
+    limits: { type: 'string', default: join(results, 'limits.json') },
     scale: { type: 'string', default: join(results, 'scale.json') },
     out: { type: 'string', default: join(ROOT, 'docs') },
   },
@@ -40,6 +42,7 @@ function read<T>(given: string, kept: string): T | undefined {
 }
 
 const own = read<Own>(values.own, 'own.json')
+const limits = newestLimits(own, read<Own>(values.limits, 'limits.json'))
 const whole = read<Peers & { raw?: unknown }>(values.peers, 'peers.json')
 if (own === undefined && whole === undefined) {
   console.error(`there are no results: run npm run bench, and node bench/peers/run.ts CHECKOUT --out ${values.peers}`)
@@ -52,17 +55,19 @@ const [beside, alone] = [peers === undefined ? [] : peerPlots(peers), own === un
 for (const old of readdirSync(folder)) if (old.endsWith('.svg')) rmSync(join(folder, old))
 for (const plot of [...beside, ...alone]) writeFileSync(join(folder, `${plot.file}.svg`), drawBars(plot))
 if (own !== undefined) writeFileSync(join(folder, 'own.json'), `${JSON.stringify(own, null, 2)}\n`)
+if (limits !== undefined && limits !== own)
+  writeFileSync(join(folder, 'limits.json'), `${JSON.stringify(limits, null, 2)}\n`)
 if (peers !== undefined) writeFileSync(join(folder, 'peers.json'), `${JSON.stringify(peers, null, 2)}\n`)
 const checked = peers === undefined ? [] : checkTargets(peers)
 const page = join(values.out, 'performance.md')
-writeFileSync(page, writePage({ own, peers, checked, peerPlots: beside, ownPlots: alone }))
+writeFileSync(page, writePage({ own, peers, limits, checked, peerPlots: beside, ownPlots: alone }))
 const scale = read<Scale>(values.scale, 'scale.json')
 const scaling = join(values.out, 'scaling.md')
 if (scale !== undefined && existsSync(scaling)) {
   writeFileSync(join(folder, 'scale.json'), `${JSON.stringify(scale, null, 2)}\n`)
   writeFileSync(scaling, withTables(readFileSync(scaling, 'utf8'), scale))
 }
-const kept = ['own.json', 'peers.json', 'scale.json'].map((name) => join(folder, name))
+const kept = ['own.json', 'peers.json', 'limits.json', 'scale.json'].map((name) => join(folder, name))
 const written = [page, scaling, ...kept].filter((each) => existsSync(each))
 spawnSync(join(ROOT, 'node_modules', '.bin', 'oxfmt'), written, { cwd: ROOT, stdio: 'inherit' })
 const missing = checked

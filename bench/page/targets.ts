@@ -11,6 +11,8 @@ export interface Checked {
   readonly beside: Best | undefined
   readonly ratio: number | undefined
   readonly target: string
+  /** What would have to be measured to meet it. */
+  readonly needs: number | undefined
   /** Undefined: it cannot be said from these figures. */
   readonly met: boolean | undefined
 }
@@ -187,7 +189,7 @@ function rawOf(peers: Peers, { engine, what, measure }: Target): Best | undefine
 }
 
 function check(peers: Peers, target: Target): Checked {
-  const { workload, engine, what, unit, beside, better, least = -Infinity, most = Infinity, measure } = target
+  const { workload, engine, what, unit, beside, better, least, most, measure } = target
   const measured = measure(peers, OURS[engine])
   const against =
     beside === undefined
@@ -197,8 +199,10 @@ function check(peers: Peers, target: Target): Checked {
         : bestPeer(peers, beside, better, (id) => measure(peers, id))
   const ratio = measured === undefined || against === undefined ? undefined : measured / against.value
   const judged = beside === undefined ? measured : ratio
-  const met = judged === undefined ? undefined : judged >= least && judged <= most
-  return { workload, engine, what, measured, unit, beside: against, ratio, target: target.target, met }
+  const met = judged === undefined ? undefined : judged >= (least ?? -Infinity) && judged <= (most ?? Infinity)
+  const bound = least ?? most ?? Number.NaN
+  const needs = beside === undefined ? bound : against && bound * against.value
+  return { workload, engine, what, measured, unit, beside: against, ratio, target: target.target, needs, met }
 }
 
 export const checkTargets = (peers: Peers): Checked[] => TARGETS.map((target) => check(peers, target))
