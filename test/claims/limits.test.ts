@@ -6,6 +6,8 @@ import { expect, inject, test } from 'vitest'
 import { recorded } from '../../bench/limits/bench.ts'
 import { fileOf } from '../../bench/limits/cases.ts'
 import { withHome } from '../../bench/limits/home.ts'
+import { againstLimit } from '../../bench/page/limits.ts'
+import type { Checked } from '../../bench/page/targets.ts'
 import { recordPostgres, replayPostgres } from '../../bench/limits/postgres.ts'
 import { recordSqlite, replaySqlite } from '../../bench/limits/sqlite.ts'
 import { AnotherWay, Stopwatch } from '../../bench/limits/watch.ts'
@@ -52,6 +54,8 @@ const withoutItsOwn = (tables: Tables): Readonly<Record<string, readonly string[
   )
 
 const [FLOWS, STEPS] = [3, 10]
+/** One after the other: where two calls are stored at once, either may get the lower number, and is known by it later. */
+const ALONE = 1
 
 test('what the product asks of SQLite leaves the same rows when it is asked without it', async () => {
   const place = newPlace()
@@ -76,10 +80,10 @@ test('what the product asks of SQLite leaves the same rows when it is asked with
 test('what the product asks of PostgreSQL leaves the same rows when it is asked without it', async () => {
   const place = newPlace()
   const [recording, tables] = await withHome(place, 'postgres', async (home) => {
-    const made = await recordPostgres((watch) => workloads.steps(home, FLOWS, STEPS, watch))
+    const made = await recordPostgres((watch) => workloads.steps(home, ALONE, STEPS, watch))
     return [made, await tablesOfPostgres(home)] as const
   })
-  expect(tables['steps']).toHaveLength(2 * FLOWS * STEPS)
+  expect(tables['steps']).toHaveLength(2 * ALONE * STEPS)
   const again = await withHome(place, 'postgres', async (home) => {
     await replayPostgres(recording, home.store!, new Stopwatch())
     return tablesOfPostgres(home)
@@ -102,4 +106,37 @@ test('jobs that were claimed on several connections are claimed and ended again,
     ended.length,
   )
   expect((events as { type: string }[]).filter(({ type }) => type === 'run.finished')).toHaveLength(ended.length)
+})
+
+const missedBy = (measured: number, needs: number, target: string): Checked => ({
+  workload: 'W1',
+  engine: 'SQLite',
+  what: 'steps',
+  measured,
+  unit: '/s',
+  beside: undefined,
+  ratio: undefined,
+  target,
+  needs,
+  met: false,
+})
+const limit = { name: '', unit: '/s', value: 100, statements: 150, raw: 400, better: 'high' as const }
+
+test('a target is called out of reach only where the statements alone do not reach it', () => {
+  const words = againstLimit([missedBy(1_000, 1_400, 'A'), missedBy(1_000, 1_600, 'B')], limit, 'the wheels')
+  expect(words).toContain('1.50 times as many ([limits](#limits)): here to 1,500/s.')
+  expect(words).toContain(
+    'The statements alone would reach “A” (1,400/s); between them and the product are the wheels.',
+  )
+  expect(words).toContain('Out of reach with these rows is “B”: it asks for 1,600/s')
+  expect(words).toContain('The best to be had is less than 1,500/s.')
+  const time = { ...limit, unit: 'ms', statements: 60, better: 'low' as const }
+  expect(againstLimit([missedBy(1_000, 700, 'A')], time, 'the wheels')).toContain('would reach the target')
+  expect(againstLimit([missedBy(1_000, 500, 'A')], time, 'the wheels')).toContain('Out of reach with these rows')
+})
+
+test('an engine that costs nothing promises nothing better', () => {
+  const words = againstLimit([missedBy(1_000, 1_400, 'A')], { ...limit, statements: 90 }, 'the wheels')
+  expect(words).toContain('take as long')
+  expect(words).toContain('The best to be had is what is measured.')
 })
