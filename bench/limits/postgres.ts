@@ -1,7 +1,8 @@
 /**
- * Everything that a store asks of PostgreSQL, from opening it to closing it, by connection: what was sent together, and what had not been answered by
- * then. Replayed with the bare driver on an empty database and as many connections, in the order of the recording; each packet goes out as soon as all is
- * answered that was answered when the store sent it. So as much is under way at once as in the product, and nobody thinks in between.
+ * Everything that a store asks of PostgreSQL, from opening it to closing it, by connection: what was sent together, and what had not been
+ * answered by then. Replayed with the bare driver on an empty database and as many connections. A transaction begins as soon as all is
+ * answered that was answered when the store began it, and goes on with its own answers. So as much is under way at once as in the
+ * product, and nobody thinks in between.
  */
 import pg from 'pg'
 import type { QueryConfig, QueryResult } from 'pg'
@@ -166,27 +167,57 @@ export async function replayPostgres(recording: PostgresRecording, url: string, 
   await Promise.all(clients.map((client) => client.connect()))
   try {
     const others = new Others()
-    const underWay = new Map<Entry, Promise<void>>()
-    for (const entry of recording.entries) {
-      await answersBefore(entry, underWay)
-      if (entry.kind === 'packet') {
-        const sent = send(clients[entry.connection]!, entry, others).then(() => void underWay.delete(entry))
-        // Heard by whoever waits for it next.
-        sent.catch(() => {})
-        underWay.set(entry, sent)
-      } else if (entry.kind === 'rest') await watch.rest(entry.ms)
-      else watch[entry.kind]()
-    }
-    await Promise.all(underWay.values())
+    const order = new Order()
+    const all = recording.entries.map((entry) =>
+      entry.kind === 'packet'
+        ? order.packet(entry, () => send(clients[entry.connection]!, entry, others))
+        : order.mark(entry, () => perform(entry, watch)),
+    )
+    await Promise.all(all)
   } finally {
     await Promise.all(clients.map((client) => client.end()))
   }
 }
 
-/** Everything that was answered when this was sent. */
-async function answersBefore({ open }: Entry, underWay: ReadonlyMap<Entry, Promise<void>>): Promise<void> {
-  const awaited = [...underWay].filter(([{ id }]) => !open.includes(id))
-  if (awaited.length > 0) await Promise.all(awaited.map(([, answer]) => answer))
+const perform = async (mark: Mark, watch: Watch): Promise<void> =>
+  mark.kind === 'rest' ? watch.rest(mark.ms) : watch[mark.kind]()
+
+/** What has to be over before something is done. Whoever fails makes all that come after it fail. */
+class Order {
+  readonly #answers = new Map<number, Promise<void>>()
+  /** Of those that had been answered, all. */
+  #answered: Promise<unknown> = Promise.resolve()
+  #marked: Promise<unknown> = Promise.resolve()
+  readonly #last = new Map<number, Promise<void>>()
+  readonly #inTransaction = new Set<number>()
+
+  mark({ open }: Entry, work: () => Promise<void>): Promise<void> {
+    const done = Promise.all([this.#allBut(open), this.#marked]).then(work)
+    this.#marked = done
+    return done
+  }
+
+  packet({ id, open, connection, requests }: Entry & Packet, work: () => Promise<void>): Promise<void> {
+    const last = this.#last.get(connection)
+    // What goes on would otherwise wait for whoever waits for what it holds.
+    const before = this.#inTransaction.has(connection) ? last : this.#allBut(open)
+    const answer = Promise.all([before, last, this.#marked]).then(work)
+    answer.catch(() => {})
+    this.#answers.set(id, answer)
+    this.#last.set(connection, answer)
+    for (const { text } of requests)
+      if (text.startsWith('begin')) this.#inTransaction.add(connection)
+      else if (text === 'commit' || text === 'rollback') this.#inTransaction.delete(connection)
+    return answer
+  }
+
+  #allBut(open: readonly number[]): Promise<unknown> {
+    const answered = [...this.#answers].filter(([id]) => !open.includes(id))
+    for (const [id] of answered) this.#answers.delete(id)
+    this.#answered = Promise.all([this.#answered, ...answered.map(([, answer]) => answer)])
+    this.#answered.catch(() => {})
+    return this.#answered
+  }
 }
 
 /**
