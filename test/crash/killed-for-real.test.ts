@@ -76,7 +76,7 @@ async function dieAt(
 }
 
 /** Every point is died at in one process already (transitions.ts); the deep run dies at each of them for real. */
-const SAMPLED = { sqlite: 2, postgres: 8 }
+const SAMPLED = { sqlite: 4, postgres: 8 }
 
 describe.each(engines)('a real daemon on $name dies by SIGKILL', (engine) => {
   test('at every point of its store: the run succeeds, its effect happens once, no process is left [runs/one-terminal] [runs/paid-work-kept] [durable/acknowledged]', async () => {

@@ -20,7 +20,7 @@ import { printedChance } from '../support/seed.ts'
 import type { Chance } from '../support/seed.ts'
 import { reread } from '../support/world.ts'
 
-const ROUNDS = process.env['HOLDFAST_DEEP'] === '1' ? 1_000 : 40
+const ROUNDS = process.env['HOLDFAST_DEEP'] === '1' ? 1_000 : 20
 /** A transition of these has about as many statements: some of them lie beside each other, some after. */
 const MOST_LATE = 9
 const AGENTS = ['clerk', 'helper']

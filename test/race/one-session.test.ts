@@ -16,7 +16,7 @@ import { violations } from '../support/invariants.ts'
 import { late } from '../support/late.ts'
 import { printedChance } from '../support/seed.ts'
 
-const ROUNDS = process.env['HOLDFAST_DEEP'] === '1' ? 1_000 : 40
+const ROUNDS = process.env['HOLDFAST_DEEP'] === '1' ? 1_000 : 20
 const MOST_LATE = 10
 
 const stuckRow = row({ id: text(), why: text() })

@@ -22,8 +22,8 @@ import { aThread } from '../support/world.ts'
 import { CONTENDERS, aPrize } from './contenders.ts'
 import type { Contender, Prize, Told } from './contenders.ts'
 
-/** On PostgreSQL each costs a dozen round trips; the deep run has all of them there as well. */
-const RACES = { sqlite: 500, postgres: process.env.HOLDFAST_DEEP === undefined ? 120 : 500 }
+/** On PostgreSQL each costs a dozen round trips; the deep run has as many there. */
+const RACES = process.env.HOLDFAST_DEEP === undefined ? { sqlite: 250, postgres: 60 } : { sqlite: 500, postgres: 500 }
 const { seed } = printedChance('races for the end of a run')
 
 const pairs = CONTENDERS.flatMap((left, index) =>

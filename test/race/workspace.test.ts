@@ -12,7 +12,7 @@ import { assertInvariants } from '../support/invariants.ts'
 import { LANDS, passed, settlingAfter, workingUpTo, workspaceOf } from '../support/workspaces.ts'
 import { LEASE_MS, addWorker, reread } from '../support/world.ts'
 
-const ROUNDS = process.env['HOLDFAST_DEEP'] === undefined ? 60 : 1_000
+const ROUNDS = process.env['HOLDFAST_DEEP'] === undefined ? 30 : 1_000
 const person = { by: 'a person' }
 const turns = async (count: number) => {
   for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve))

@@ -60,7 +60,7 @@ vi.setConfig({ testTimeout: LONG_MS })
 
 describe.each(engines)('a daemon that is killed on $name', (engine) => {
   test('wherever that is, a run that succeeds has run once and landed once [X2] [X4] [workspace/all-or-nothing]', async () => {
-    const points = pointsOn(engine, [...BEFORE_DECISION, ...AFTER_DECISION], [3, 2])
+    const points = pointsOn(engine, [...BEFORE_DECISION, ...AFTER_DECISION], [4, 2])
     const deaths = points.map((point) => ({ point, engine, script: EDIT, more }))
     await eachDeath(deaths, (_, dead, settled) => assertLanded(dead, settled))
   })
@@ -188,7 +188,9 @@ describe('a person who, after the daemon was killed and before the next one,', (
         becomes: BEFORE_DECISION.includes(point) ? each.undecided : each.decided,
       })),
     )
-    const deaths = share(all, 2).map((each): Doing => ({ ...each, script: EDIT, more }))
+    // Each of them once, two at each moment.
+    const some = all.filter((_, at) => isDeep || at % moments.length === Math.floor(at / DOINGS.length))
+    const deaths = some.map((each): Doing => ({ ...each, script: EDIT, more }))
     await eachDeath(deaths, async ({ title, becomes: state, kept, point }, dead, { run, workspace }) => {
       const { stage, id } = dead
       expect([title, point, run.state, workspace.state]).toEqual([title, point, 'succeeded', state])
