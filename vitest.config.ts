@@ -4,15 +4,10 @@ import { defineConfig } from 'vitest/config'
 import { BaseSequencer } from 'vitest/node'
 import type { TestSpecification } from 'vitest/node'
 
+/** Files share a worker: they leave nothing behind in it, and starting one for each costs a second of a processor. */
 const suite = (name: string, include: string[], testTimeout = 20_000) => ({
-  test: { name, include, testTimeout, hookTimeout: 60_000 },
+  test: { name, include, testTimeout, hookTimeout: 60_000, isolate: false },
 })
-
-/** Files that share a worker: they leave nothing behind in it, and starting one for each is half of their time. */
-const quick = (name: string, include: string[], testTimeout?: number) => {
-  const { test } = suite(name, include, testTimeout)
-  return { test: { ...test, isolate: false } }
-}
 /** A suite that looks at the page as it is served. */
 const withPage = (each: ReturnType<typeof suite>) => ({
   test: { ...each.test, globalSetup: ['test/support/built-dashboard.ts'] },
@@ -45,18 +40,26 @@ const LONGEST = [
   'test/clients/agent.test.ts',
 ]
 
-/** Then the others as usual, and last what takes a moment each: with it the workers end together. */
+/** Their files take a moment each: with them the workers end together. */
+const BRIEF = ['loop', 'contract', 'unit']
+
+/** Suite by suite, for a worker goes on with files of its own suite only: those that have the longest first, and in each the longest. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const place = ({ moduleId, project }: TestSpecification) => {
-      const index = LONGEST.findIndex((name) => moduleId.endsWith(name))
-      if (index !== -1) return index
-      return project.config.isolate ? LONGEST.length : LONGEST.length + 1
-    }
     // oxlint-disable-next-line unicorn/no-array-sort -- it is none, and makes a new one.
     const usual = await super.sort(files)
-    return usual.toSorted((a, b) => place(a) - place(b))
+    const suites = Map.groupBy(usual, ({ project }) => project.name)
+    const rank = (name: string, specs: readonly TestSpecification[]) =>
+      BRIEF.includes(name) ? LONGEST.length + 1 + BRIEF.indexOf(name) : Math.min(...specs.map(placeOf))
+    return [...suites]
+      .toSorted(([a, these], [b, those]) => rank(a, these) - rank(b, those))
+      .flatMap(([, specs]) => specs.toSorted((a, b) => placeOf(a) - placeOf(b)))
   }
+}
+
+function placeOf({ moduleId }: TestSpecification): number {
+  const index = LONGEST.findIndex((name) => moduleId.endsWith(name))
+  return index === -1 ? LONGEST.length : index
 }
 
 // Hundreds of processes are started, and with their code compiled already each takes half the time.
@@ -75,11 +78,11 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     globalSetup: ['test/support/memory-disk.ts', ...program, ...database],
     projects: [
-      quick('unit', ['src/**/*.test.ts']),
-      quick('tidy', ['test/tidy/**/*.test.ts', 'test/promises.test.ts', 'test/claims.test.ts'], 60_000),
-      quick('contract', ['test/contract/**/*.test.ts']),
+      suite('unit', ['src/**/*.test.ts']),
+      suite('tidy', ['test/tidy/**/*.test.ts', 'test/promises.test.ts', 'test/claims.test.ts'], 60_000),
+      suite('contract', ['test/contract/**/*.test.ts']),
       suite('scale', ['test/scale/**/*.test.ts'], 120_000),
-      quick('loop', ['test/loop/**/*.test.ts']),
+      suite('loop', ['test/loop/**/*.test.ts']),
       suite('decisions', ['test/decisions/**/*.test.ts'], 120_000),
       suite('processes', ['test/processes/**/*.test.ts'], 60_000),
       suite('model', ['test/model/**/*.test.ts'], 60_000),

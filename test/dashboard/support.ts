@@ -48,15 +48,23 @@ const PATIENCE_MS = 45_000
 
 export type OpenPage = (daemon: Daemon, options?: Options) => Promise<Page>
 
+/** One for all files of this worker, which ends with it: a start costs more than most tests. */
+async function ownBrowser(): Promise<Browser> {
+  if ((await started)?.isConnected() !== true)
+    started = chromium.launch({ executablePath: CHROMIUM, args: FLAGS.split(' '), timeout: 55_000 })
+  return (await started)!
+}
+
+let started: Promise<Browser> | undefined
+
 /** Tests in one browser; each opens pages of its own, as somebody who has just signed in. */
 export function inBrowser(title: string, tests: (open: OpenPage, browser: () => Browser) => void): void {
   // eslint-disable-next-line vitest/valid-title -- the title of whoever calls this
   describe.skipIf(missing)(title, () => {
     let browser: Browser
     beforeAll(async () => {
-      browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS.split(' '), timeout: 55_000 })
+      browser = await ownBrowser()
     })
-    afterAll(() => browser?.close())
     tests(
       (daemon, options) => openPage(browser, daemon, options),
       () => browser,
