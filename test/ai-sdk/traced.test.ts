@@ -3,7 +3,7 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import type { ReadableSpan } from '@opentelemetry/sdk-trace'
 import { ToolLoopAgent } from 'ai'
-import { beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeEach, expect, test } from 'vitest'
 
 import { durable } from '../../src/ai-sdk/index.ts'
 import { defineFunction } from '../../src/index.ts'
@@ -17,6 +17,10 @@ context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
 trace.setGlobalTracerProvider(new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] }))
 
 beforeEach(() => exporter.reset())
+// The next file in this worker is not traced.
+afterAll(() => {
+  for (const each of [context, trace]) each.disable()
+})
 
 const spans = (name: string): ReadableSpan[] => exporter.getFinishedSpans().filter((span) => span.name === name)
 const parentOf = (span: ReadableSpan | undefined) => span?.parentSpanContext?.spanId

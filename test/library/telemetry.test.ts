@@ -12,7 +12,7 @@ import {
 } from '@opentelemetry/sdk-metrics'
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import type { ReadableSpan } from '@opentelemetry/sdk-trace'
-import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 
 import { createRuntime, defineAgent, defineFunction, defineTool } from '../../src/index.ts'
@@ -34,6 +34,10 @@ trace.setGlobalTracerProvider(new TracerProvider({ spanProcessors: [new SimpleSp
 metrics.setGlobalMeterProvider(meters)
 
 beforeEach(() => exporter.reset())
+// The next file in this worker is not traced.
+afterAll(() => {
+  for (const each of [context, trace, metrics]) each.disable()
+})
 
 const SECRET = 'sk-ant-api03-AAAABBBBCCCCDDDDEEEEFFFFGGGGHHHHIIIIJJJJKKKKLLLLMMMMNNNN-1234567890AA'
 

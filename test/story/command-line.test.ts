@@ -5,8 +5,11 @@ import { describe, expect, test } from 'vitest'
 
 import type { RunView } from '../../src/runs/view.ts'
 import { temporaryFolder } from '../support/engines.ts'
-import { Installation, processesWith, startProcess, until } from '../support/holdfast.ts'
+import { Installation, PROGRAM, processesWith, startProcess, until } from '../support/holdfast.ts'
 import { smallDisk } from '../support/small-disk.ts'
+
+/** Each is a process. */
+const MANY = process.env['HOLDFAST_DEEP'] === undefined ? 16 : 50
 
 describe('holdfast run', () => {
   test('passes output through and mirrors the exit code', async () => {
@@ -87,7 +90,7 @@ describe('holdfast run', () => {
   test('gives the command its thread and run, and makes it the parent of what it starts', async () => {
     const place = new Installation()
     const inner = `"$HOLDFAST" run --json -- sh -c 'echo "$HOLDFAST_THREAD $HOLDFAST_RUN"'`
-    const env = { HOLDFAST: join(process.cwd(), 'bin', 'holdfast') }
+    const env = { HOLDFAST: PROGRAM }
     const outer = place.start(['run', '--thread', 'conductor', '--', 'sh', '-c', inner], env)
     const { stdout, code } = await outer.ended
     expect(code).toBe(0)
@@ -109,16 +112,16 @@ describe('holdfast run', () => {
 
   test('reads what is piped into it', async () => {
     const place = new Installation()
-    const piped = startProcess('sh', ['-c', `printf 'a\\nb\\n' | ${process.cwd()}/bin/holdfast run -- wc -l`], {
+    const piped = startProcess('sh', ['-c', `printf 'a\\nb\\n' | ${PROGRAM} run -- wc -l`], {
       HOLDFAST_HOME: place.home,
     })
     expect((await piped.ended).stdout.trim()).toBe('2')
   })
 
-  test('the same key is the same run, also for fifty at once; another request with it is refused', async () => {
+  test('the same key is the same run, also for many at once; another request with it is refused', async () => {
     const place = new Installation()
     const submit = () => place.run(['--json', 'run', '--detach', '--key', 'nightly', '--', 'true'])
-    const answers = await Promise.all(Array.from({ length: 50 }, submit))
+    const answers = await Promise.all(Array.from({ length: MANY }, submit))
     const runs = answers.map(({ stdout }) => JSON.parse(stdout) as RunView)
     expect(new Set(runs.map(({ id }) => id)).size).toBe(1)
     expect(new Set(answers.map(({ stdout }) => stdout)).size).toBe(1)
@@ -130,7 +133,7 @@ describe('holdfast run', () => {
 
   test('a reader that goes away cancels the command instead of leaving it to run for ever', async () => {
     const place = new Installation()
-    const piped = startProcess('sh', ['-c', `${process.cwd()}/bin/holdfast run -- yes | head -n 1`], {
+    const piped = startProcess('sh', ['-c', `${PROGRAM} run -- yes | head -n 1`], {
       HOLDFAST_HOME: place.home,
     })
     expect((await piped.ended).stdout).toBe('y\n')
@@ -146,7 +149,7 @@ describe('what a command says', () => {
   const shell = (place: Installation, line: string) =>
     startProcess('sh', ['-c', line], {
       HOLDFAST_HOME: place.home,
-      HOLDFAST: join(process.cwd(), 'bin', 'holdfast'),
+      HOLDFAST: PROGRAM,
     })
 
   test('a reader who has seen enough ends what would go on for ever, without a word', async () => {

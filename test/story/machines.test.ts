@@ -1,13 +1,12 @@
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
-import { join } from 'node:path'
 
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 
 import type { RunView } from '../../src/runs/view.ts'
 import { withParameters } from '../support/engines.ts'
-import { Installation, processesWith, startProcess, until } from '../support/holdfast.ts'
+import { Installation, PROGRAM, processesWith, startProcess, until } from '../support/holdfast.ts'
 import type { Running } from '../support/holdfast.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
 
@@ -21,8 +20,7 @@ const newStore = () => withParameters(inject('postgres'), { schema: `story_${ran
 /** A daemon on a machine of its own. Killing it is pulling the plug: every process there is gone at once. */
 async function daemonElsewhere(place: Installation, store: string): Promise<Running> {
   const script = `hostname elsewhere; exec "$0" --config "${place.configuration}" up`
-  const program = join(process.cwd(), 'bin', 'holdfast')
-  const args = ['--uts', '--pid', '--fork', '--kill-child', '--mount-proc', 'sh', '-c', script, program]
+  const args = ['--uts', '--pid', '--fork', '--kill-child', '--mount-proc', 'sh', '-c', script, PROGRAM]
   const machine = startProcess('unshare', args, { HOLDFAST_HOME: place.home, HOLDFAST_STORE: store })
   await machine.said('holdfast: up:')
   return machine
