@@ -13,37 +13,63 @@ const withPage = (each: ReturnType<typeof suite>) => ({
   test: { ...each.test, globalSetup: ['test/support/built-dashboard.ts'] },
 })
 
-/** What takes longest, begun first: at the end nobody waits for one file. */
+/**
+ * What takes longest, begun first: the suites in the order of these, and these before their others. At the end nobody waits for
+ * one file.
+ */
 const LONGEST = [
   'test/tidy/docs-run.test.ts',
   'test/crash/transitions-sqlite.test.ts',
-  'test/crash/transitions-postgres.test.ts',
-  'test/story/killed.test.ts',
-  'test/crash/killed-for-real.test.ts',
   'test/crash/killed-agent.test.ts',
-  'test/race/terminal-postgres.test.ts',
+  'test/crash/transitions-postgres.test.ts',
+  'test/crash/killed-for-real.test.ts',
   'test/workspace/transaction.test.ts',
   'test/workspace/matrix-killed.test.ts',
   'test/workspace/git-land-killed.test.ts',
-  'test/claims/workspaces.test.ts',
-  'test/schedule/matrix.test.ts',
-  'test/schedule/killed.test.ts',
-  'test/faults/simulation.test.ts',
-  'test/library/function-doubts.test.ts',
-  'test/library/functions.test.ts',
-  'test/mcp/waits.test.ts',
-  'test/mcp/tools.test.ts',
-  'test/ai-sdk/killed.test.ts',
-  'test/race/schedules.test.ts',
+  'test/workspace/takeover.test.ts',
+  'test/workspace/matrix-git.test.ts',
+  'test/story/killed.test.ts',
+  'test/story/machines.test.ts',
   'test/story/command-line.test.ts',
+  'test/story/mcp.test.ts',
   'test/story/demo.test.ts',
+  'test/library/package.test.ts',
+  'test/claims/bench.test.ts',
+  'test/claims/workspaces.test.ts',
+  'test/claims/patience.test.ts',
+  'test/faults/power-loss.test.ts',
+  'test/faults/zombies.test.ts',
+  'test/dashboard/looks.test.ts',
+  'test/dashboard/work.test.ts',
+  'test/dashboard/long-list.test.ts',
+  'test/dashboard/workspaces.test.ts',
+  'test/race/terminal-postgres.test.ts',
+  'test/race/gates.test.ts',
+  'test/race/terminal-sqlite.test.ts',
+  'test/postgres/cut-commit.test.ts',
+  'test/postgres/terminated.test.ts',
+  'test/postgres/restart.test.ts',
+  'test/processes/stop.test.ts',
+  'test/processes/crash.test.ts',
+  'test/tools/command-tool.test.ts',
+  'test/ai-sdk/durable.test.ts',
+  'test/ai-sdk/killed.test.ts',
+  'test/decisions/killed-desk.test.ts',
+  'test/decisions/hostile.test.ts',
+  'test/schedule/cli.test.ts',
+  'test/schedule/killed.test.ts',
+  'test/hooks/handler.test.ts',
+  'test/hooks/waiter.test.ts',
+  'test/inbox/drain.test.ts',
+  'test/mcp/waits.test.ts',
   'test/clients/agent.test.ts',
+  'test/server/daemon.test.ts',
 ]
 
 /** Their files take a moment each: with them the workers end together. */
 const BRIEF = ['loop', 'contract', 'unit']
 
-/** Suite by suite, for a worker goes on with files of its own suite only: those that have the longest first, and in each the longest. */
+/** Suite by suite: a worker goes on with files of its own suite only. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     // oxlint-disable-next-line unicorn/no-array-sort -- it is none, and makes a new one.

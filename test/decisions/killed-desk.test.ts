@@ -12,7 +12,7 @@ import type { RunId } from '../../src/base/ids.ts'
 import { sendMessage } from '../../src/runs/send.ts'
 import type { Store } from '../../src/store/store.ts'
 import { builtFixture } from '../support/built-fixture.ts'
-import { engines, temporaryFolder } from '../support/engines.ts'
+import { temporaryFolder, usualEngines } from '../support/engines.ts'
 import type { TestEngine } from '../support/engines.ts'
 import { processesWith, startProcess } from '../support/holdfast.ts'
 import { assertInvariants } from '../support/invariants.ts'
@@ -23,8 +23,8 @@ const TOOL = fileURLToPath(new URL('../support/ledger-tool.mjs', import.meta.url
 const FLAVOURS = ['plain', 'keyed', 'probed'] as const
 const DEEP = process.env['HOLDFAST_DEEP'] !== undefined
 /** 300 runs and 200 kills in the deep run, over both engines. */
-const KILLS = DEEP ? 100 : 4
-const RUNS = DEEP ? 150 : 6
+const KILLS = DEEP ? 100 : 6
+const RUNS = DEEP ? 150 : 9
 /** A kill anywhere in here falls into the life of a daemon that has a few runs to carry out. */
 const POINTS = 400
 /** About as long as a tool takes to start and to write. */
@@ -127,7 +127,7 @@ async function settleDoubts(store: Store, lines: readonly string[]): Promise<num
   return doubts.length
 }
 
-test.each(engines)(
+test.each(usualEngines)(
   'killed again and again with actions that people approve: each write at most once, the statement is the ledger, on $name [actions/once] [actions/no-blind-retry] [W7]',
   { timeout: DEEP ? 3_600_000 : 120_000 },
   async (engine) => {

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 
 import { pendingApprovals } from '../../src/actions/approval.ts'
 import { AgentInstallation } from '../support/agents.ts'
-import { engines } from '../support/engines.ts'
+import { usualEngines } from '../support/engines.ts'
 import type { TestEngine } from '../support/engines.ts'
 import { until } from '../support/holdfast.ts'
 
@@ -37,7 +37,7 @@ async function world(engine: TestEngine, policy: readonly unknown[]) {
   return { place, lines, asked, configure }
 }
 
-test.each(engines)(
+test.each(usualEngines)(
   'a call of an MCP tool is changed by the schema that was accepted, without its server, and is one for a day, on $name [approvals/bound] [W2]',
   async (engine) => {
     const { place, lines, asked } = await world(engine, [])
@@ -69,7 +69,7 @@ test.each(engines)(
 )
 
 test('another command behind the server is another tool: what was approved is not done by it [approvals/bound]', async () => {
-  const { place, lines, asked, configure } = await world(engines[0]!, [])
+  const { place, lines, asked, configure } = await world(usualEngines[0]!, [])
   const daemon = await place.daemon()
   const { runId } = await place.send('clerk')
   const { id } = await asked()

@@ -11,10 +11,8 @@ import type { RunView } from '../../src/runs/view.ts'
 import { conversationOf } from '../../src/threads/conversation.ts'
 import { AgentInstallation } from '../support/agents.ts'
 import type { Settings } from '../support/agents.ts'
-import { withParameters } from '../support/engines.ts'
+import { usualEngines, withParameters } from '../support/engines.ts'
 import { processesWith, until } from '../support/holdfast.ts'
-
-const engines = [{ engine: 'sqlite' }, { engine: 'postgres' }] as const
 
 function install(engine: 'sqlite' | 'postgres', settings: Settings): AgentInstallation {
   if (engine === 'sqlite') return new AgentInstallation(settings)
@@ -45,7 +43,7 @@ const childOf = (place: AgentInstallation, runId: string) =>
     return child
   })
 
-describe.each(engines)('on $engine', ({ engine }) => {
+describe.each(usualEngines)('on $name', ({ name: engine }) => {
   test('a parent waits for an agent and a command; the daemon is killed meanwhile; each is told once [inbox/effect-once] [inbox/busy-parent]', async () => {
     const place = install(engine, {
       agents: {

@@ -5,15 +5,13 @@ import { DatabaseSync } from 'node:sqlite'
 
 import { describe, expect, inject, test } from 'vitest'
 
-import { temporaryFolder, withParameters } from '../support/engines.ts'
+import { engines, temporaryFolder, usualEngines, withParameters } from '../support/engines.ts'
+import type { TestEngine } from '../support/engines.ts'
 import { Installation, processesWith, supervisorsOf, until } from '../support/holdfast.ts'
 import type { Running } from '../support/holdfast.ts'
 
-/** Each story on both engines: an installation of its own, on a store of its own. */
-const engines = [{ engine: 'sqlite' }, { engine: 'postgres' }] as const
-type Engine = (typeof engines)[number]['engine']
-/** Where the store has no part in it, PostgreSQL is left to the deep run. */
-const usual = process.env['HOLDFAST_DEEP'] === undefined ? engines.slice(0, 1) : engines
+/** An installation of its own, on a store of its own. */
+type Engine = TestEngine['name']
 
 const storeOn = (engine: Engine, home?: string): { store?: string } => {
   if (engine === 'postgres')
@@ -51,7 +49,7 @@ function isFree(file: string): boolean {
   }
 }
 
-describe.each(engines)('on $engine somebody is killed with -9 while a command runs', ({ engine }) => {
+describe.each(engines)('on $name somebody is killed with -9 while a command runs', ({ name: engine }) => {
   test('the daemon: its command goes on, and the next daemon records the end once [runs/paid-work-kept] [runs/one-terminal]', async () => {
     const place = new Installation(storeOn(engine))
     const daemon = await place.up()
@@ -97,141 +95,138 @@ describe.each(engines)('on $engine somebody is killed with -9 while a command ru
   })
 })
 
-describe.each(usual)(
-  'on $engine somebody is killed with -9, and what is left is a matter of processes',
-  ({ engine }) => {
-    test('the daemon, and the command ends before the next one starts: the finished result is not lost [runs/paid-work-kept]', async () => {
-      const place = new Installation(storeOn(engine))
-      const daemon = await place.up()
-      const gate = place.gate()
-      const id = await place.detach(...place.append('b', gate.path))
-      await started(place, id)
-      daemon.kill('SIGKILL')
-      await daemon.ended
-      gate.open()
-      await gone(id)
-      expect(place.effects()).toEqual(['b'])
-      expect((await place.show(id)).state).toBe('running')
-      await place.up()
-      expect(await place.reaches(id, 'succeeded')).toMatchObject({ result: { exitCode: 0 } })
-      expect(place.effects()).toEqual(['b'])
-    })
+describe.each(usualEngines)('on $name somebody is killed with -9, and processes are left', ({ name: engine }) => {
+  test('the daemon, and the command ends before the next one starts: the finished result is not lost [runs/paid-work-kept]', async () => {
+    const place = new Installation(storeOn(engine))
+    const daemon = await place.up()
+    const gate = place.gate()
+    const id = await place.detach(...place.append('b', gate.path))
+    await started(place, id)
+    daemon.kill('SIGKILL')
+    await daemon.ended
+    gate.open()
+    await gone(id)
+    expect(place.effects()).toEqual(['b'])
+    expect((await place.show(id)).state).toBe('running')
+    await place.up()
+    expect(await place.reaches(id, 'succeeded')).toMatchObject({ result: { exitCode: 0 } })
+    expect(place.effects()).toEqual(['b'])
+  })
 
-    test('the foreground holdfast run: a daemon takes its command up', async () => {
-      const place = new Installation(storeOn(engine))
-      const gate = place.gate()
-      const front = place.start(['run', '--', ...place.append('c', gate.path)])
-      const { id } = await until(
-        'the run is stored',
-        async () => (await place.json<{ id: string }[]>(['runs', 'list']))[0],
-      )
-      await started(place, id)
-      front.kill('SIGKILL')
-      await front.ended
-      await place.up()
-      gate.open()
-      await place.reaches(id, 'succeeded')
-      expect(place.effects()).toEqual(['c'])
-      expect(await finishes(place, id)).toBe(1)
-    })
+  test('the foreground holdfast run: a daemon takes its command up', async () => {
+    const place = new Installation(storeOn(engine))
+    const gate = place.gate()
+    const front = place.start(['run', '--', ...place.append('c', gate.path)])
+    const { id } = await until(
+      'the run is stored',
+      async () => (await place.json<{ id: string }[]>(['runs', 'list']))[0],
+    )
+    await started(place, id)
+    front.kill('SIGKILL')
+    await front.ended
+    await place.up()
+    gate.open()
+    await place.reaches(id, 'succeeded')
+    expect(place.effects()).toEqual(['c'])
+    expect(await finishes(place, id)).toBe(1)
+  })
 
-    test('the supervisor: the run ends as lost, nothing is run again, no process is left [control/stop-means-stopped]', async () => {
-      const place = new Installation(storeOn(engine))
-      await place.up()
-      const id = await place.detach('sh', '-c', `(setsid sleep 300 &) ; ${place.append('d').join(' ')} ; sleep 300`)
-      await until('the effect happened', () => Promise.resolve(place.effects().length > 0 || undefined))
-      for (const { pid } of supervisorsOf(place.home)) process.kill(pid, 'SIGKILL')
-      expect(await place.reaches(id, 'failed')).toMatchObject({ code: 'lost', attempt: 1 })
-      expect(processesWith(`HOLDFAST_RUN=${id}`)).toEqual([])
-      expect(place.effects()).toEqual(['d'])
-    })
+  test('the supervisor: the run ends as lost, nothing is run again, no process is left [control/stop-means-stopped]', async () => {
+    const place = new Installation(storeOn(engine))
+    await place.up()
+    const id = await place.detach('sh', '-c', `(setsid sleep 300 &) ; ${place.append('d').join(' ')} ; sleep 300`)
+    await until('the effect happened', () => Promise.resolve(place.effects().length > 0 || undefined))
+    for (const { pid } of supervisorsOf(place.home)) process.kill(pid, 'SIGKILL')
+    expect(await place.reaches(id, 'failed')).toMatchObject({ code: 'lost', attempt: 1 })
+    expect(processesWith(`HOLDFAST_RUN=${id}`)).toEqual([])
+    expect(place.effects()).toEqual(['d'])
+  })
 
-    test('the daemon, and nobody starts another: runs cancel stops the orphan by itself', async () => {
-      const place = new Installation(storeOn(engine))
-      const daemon = await place.up()
-      const id = await place.detach('sleep', '300')
-      await started(place, id)
-      daemon.kill('SIGKILL')
-      await daemon.ended
-      expect((await place.run(['runs', 'cancel', id])).code).toBe(0)
-      expect((await place.show(id)).state).toBe('cancelled')
-      expect(processesWith(`HOLDFAST_RUN=${id}`)).toEqual([])
-    })
+  test('the daemon, and nobody starts another: runs cancel stops the orphan by itself', async () => {
+    const place = new Installation(storeOn(engine))
+    const daemon = await place.up()
+    const id = await place.detach('sleep', '300')
+    await started(place, id)
+    daemon.kill('SIGKILL')
+    await daemon.ended
+    expect((await place.run(['runs', 'cancel', id])).code).toBe(0)
+    expect((await place.show(id)).state).toBe('cancelled')
+    expect(processesWith(`HOLDFAST_RUN=${id}`)).toEqual([])
+  })
 
-    test('the daemon, and somebody removes what its command left: it is lost, not run again', async () => {
-      const place = new Installation(storeOn(engine))
-      const daemon = await place.up()
-      const id = await place.detach('sh', '-c', `${place.append('f').join(' ')} ; sleep 300`)
-      await until('the effect happened', () => Promise.resolve(place.effects().length > 0 || undefined))
-      daemon.kill('SIGKILL')
-      await daemon.ended
-      rmSync(join(place.home, 'work'), { recursive: true })
-      await place.up()
-      expect(await place.reaches(id, 'failed')).toMatchObject({ code: 'lost' })
-      expect(place.effects()).toEqual(['f'])
-      expect(processesWith(`HOLDFAST_RUN=${id}`)).toEqual([])
-    })
+  test('the daemon, and somebody removes what its command left: it is lost, not run again', async () => {
+    const place = new Installation(storeOn(engine))
+    const daemon = await place.up()
+    const id = await place.detach('sh', '-c', `${place.append('f').join(' ')} ; sleep 300`)
+    await until('the effect happened', () => Promise.resolve(place.effects().length > 0 || undefined))
+    daemon.kill('SIGKILL')
+    await daemon.ended
+    rmSync(join(place.home, 'work'), { recursive: true })
+    await place.up()
+    expect(await place.reaches(id, 'failed')).toMatchObject({ code: 'lost' })
+    expect(place.effects()).toEqual(['f'])
+    expect(processesWith(`HOLDFAST_RUN=${id}`)).toEqual([])
+  })
 
-    test('nobody, but somebody removes the folder of the command: it is lost, not run again', async () => {
-      const place = new Installation(storeOn(engine))
-      await place.up()
-      const gate = place.gate()
-      const wait = `until [ -e ${gate.path} ]; do sleep 0.02; done`
-      const id = await place.detach('sh', '-c', `${place.append('g').join(' ')} ; ${wait}`)
-      await until('the effect happened', () => Promise.resolve(place.effects().length > 0 || undefined))
-      rmSync(join(place.home, 'work'), { recursive: true })
-      gate.open()
-      expect(await place.reaches(id, 'failed', 'succeeded')).toMatchObject({
-        state: 'failed',
-        code: 'lost',
-        attempt: 1,
-      })
-      expect(place.effects()).toEqual(['g'])
-      expect(await finishes(place, id)).toBe(1)
+  test('nobody, but somebody removes the folder of the command: it is lost, not run again', async () => {
+    const place = new Installation(storeOn(engine))
+    await place.up()
+    const gate = place.gate()
+    const wait = `until [ -e ${gate.path} ]; do sleep 0.02; done`
+    const id = await place.detach('sh', '-c', `${place.append('g').join(' ')} ; ${wait}`)
+    await until('the effect happened', () => Promise.resolve(place.effects().length > 0 || undefined))
+    rmSync(join(place.home, 'work'), { recursive: true })
+    gate.open()
+    expect(await place.reaches(id, 'failed', 'succeeded')).toMatchObject({
+      state: 'failed',
+      code: 'lost',
+      attempt: 1,
     })
+    expect(place.effects()).toEqual(['g'])
+    expect(await finishes(place, id)).toBe(1)
+  })
 
-    test('the foreground that has a key: the next one with that key recovers it, and listens to Ctrl-C', async () => {
-      const place = new Installation(storeOn(engine))
-      const first = place.start(['run', '--key', 'k', '--', 'sleep', '300'])
-      const { id } = await until(
-        'it runs',
-        async () => (await place.json<{ id: string }[]>(['runs', 'list', '--state', 'running']))[0],
-      )
-      await started(place, id)
-      first.kill('SIGKILL')
-      await first.ended
-      const second = place.start(['run', '--key', 'k', '--', 'sleep', '300'])
-      await until('it is taken over', async () => ((await place.show(id)).attempt > 1 ? true : undefined))
-      second.kill('SIGINT')
-      expect((await second.ended).code).not.toBe(0)
-      expect((await place.show(id)).state).toBe('cancelled')
-      expect(processesWith(`HOLDFAST_RUN=${id}`)).toEqual([])
-    })
+  test('the foreground that has a key: the next one with that key recovers it, and listens to Ctrl-C', async () => {
+    const place = new Installation(storeOn(engine))
+    const first = place.start(['run', '--key', 'k', '--', 'sleep', '300'])
+    const { id } = await until(
+      'it runs',
+      async () => (await place.json<{ id: string }[]>(['runs', 'list', '--state', 'running']))[0],
+    )
+    await started(place, id)
+    first.kill('SIGKILL')
+    await first.ended
+    const second = place.start(['run', '--key', 'k', '--', 'sleep', '300'])
+    await until('it is taken over', async () => ((await place.show(id)).attempt > 1 ? true : undefined))
+    second.kill('SIGINT')
+    expect((await second.ended).code).not.toBe(0)
+    expect((await place.show(id)).state).toBe('cancelled')
+    expect(processesWith(`HOLDFAST_RUN=${id}`)).toEqual([])
+  })
 
-    test('a foreground run that was still waiting for its slot: it ends, and nobody executes it', async () => {
-      const place = new Installation(storeOn(engine))
-      const first = place.start(['run', '--thread', 'one', '--', 'sleep', '300'])
-      const running = await until(
-        'it runs',
-        async () => (await place.json<{ id: string; state: string }[]>(['runs', 'list', '--state', 'running']))[0],
-      )
-      const second = place.start(['run', '--thread', 'one', '--', ...place.append('never')])
-      const waiting = await until(
-        'it waits',
-        async () => (await place.json<{ id: string }[]>(['runs', 'list', '--state', 'queued']))[0],
-      )
-      second.kill('SIGKILL')
-      await second.ended
-      await place.run(['runs', 'cancel', running.id])
-      await first.ended
-      await place.up()
-      expect(await place.reaches(waiting.id, 'failed')).toMatchObject({ code: 'lost' })
-      expect(place.effects()).toEqual([])
-    })
-  },
-)
+  test('a foreground run that was still waiting for its slot: it ends, and nobody executes it', async () => {
+    const place = new Installation(storeOn(engine))
+    const first = place.start(['run', '--thread', 'one', '--', 'sleep', '300'])
+    const running = await until(
+      'it runs',
+      async () => (await place.json<{ id: string; state: string }[]>(['runs', 'list', '--state', 'running']))[0],
+    )
+    const second = place.start(['run', '--thread', 'one', '--', ...place.append('never')])
+    const waiting = await until(
+      'it waits',
+      async () => (await place.json<{ id: string }[]>(['runs', 'list', '--state', 'queued']))[0],
+    )
+    second.kill('SIGKILL')
+    await second.ended
+    await place.run(['runs', 'cancel', running.id])
+    await first.ended
+    await place.up()
+    expect(await place.reaches(waiting.id, 'failed')).toMatchObject({ code: 'lost' })
+    expect(place.effects()).toEqual([])
+  })
+})
 
-describe.each(engines)('on $engine a daemon is asked to stop', ({ engine }) => {
+describe.each(engines)('on $name a daemon is asked to stop', ({ name: engine }) => {
   test('SIGTERM drains: what ends in time ends here, the rest is handed over and goes on', async () => {
     const place = new Installation(storeOn(engine))
     const daemon = await place.up()
@@ -253,7 +248,7 @@ describe.each(engines)('on $engine a daemon is asked to stop', ({ engine }) => {
   })
 })
 
-describe.each(engines)('on $engine a worker is paused beyond its lease', ({ engine }) => {
+describe.each(engines)('on $name a worker is paused beyond its lease', ({ name: engine }) => {
   test('it is taken over, and when it comes back it changes nothing and nothing happens twice [runs/fenced]', async () => {
     const shared = storeOn(engine, temporaryFolder())
     // Long enough for a busy machine to renew it in time.

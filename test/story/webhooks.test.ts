@@ -10,11 +10,9 @@ import type { Occurrence } from '../../src/schedule/occurrence.ts'
 import { DEFAULT_OPTIONS } from '../../src/schedule/schedule.ts'
 import { Receiver, nobody } from '../schedule/receiver.ts'
 import { AgentInstallation } from '../support/agents.ts'
-import { withParameters } from '../support/engines.ts'
+import { usualEngines, withParameters } from '../support/engines.ts'
 import { until } from '../support/holdfast.ts'
 import { assertInvariants } from '../support/invariants.ts'
-
-const engines = [{ engine: 'sqlite' }, { engine: 'postgres' }] as const
 
 /** As somebody has it who never wrote an agent down. No rule says anything about webhooks. */
 function install(engine: 'sqlite' | 'postgres'): AgentInstallation {
@@ -48,7 +46,7 @@ const settled = (place: AgentInstallation, scheduleId: ScheduleId): Promise<Occu
     return line === undefined || line.settledAt === null ? undefined : line
   })
 
-describe.each(engines)('on $engine', ({ engine }) => {
+describe.each(usualEngines)('on $name', ({ name: engine }) => {
   test('a daemon calls what is up, tries again what is not, and is killed while it waits: a person settles that [schedule/every-firing-accounted]', async () => {
     const [place, receiver] = [install(engine), await Receiver.open()]
     const daemon = await place.daemon()

@@ -124,6 +124,9 @@ function postgresIn(schema: string): TestDatabase {
 
 export const engines: readonly TestEngine[] = [sqlite, postgres]
 
+/** For stories of processes, in which the engine has no part that other tests do not see: PostgreSQL in the deep run. */
+export const usualEngines = process.env['HOLDFAST_DEEP'] === undefined ? [sqlite] : engines
+
 /**
  * The database's clock is one function; here it reads a row that follows the test's clock. The row is brought up to date
  * before each use of the store.
