@@ -102,7 +102,7 @@ describe.each(engines)('a real daemon on $name dies by SIGKILL', (engine) => {
 })
 
 describe('a real supervisor dies by SIGKILL', () => {
-  const MOMENTS = process.env.HOLDFAST_DEEP === undefined ? 12 : 200
+  const MOMENTS = process.env.HOLDFAST_DEEP === undefined ? 8 : 200
 
   /** From before its first instruction until after its last, in steps of a few milliseconds. */
   test('at any moment of its life: at most one effect, one end, no process left, and lost only if it may have run [runs/one-terminal] [control/stop-means-stopped]', async () => {

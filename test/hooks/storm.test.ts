@@ -14,7 +14,7 @@ import { assertInvariants } from '../support/invariants.ts'
 import { callHook, says, stopSays } from './support.ts'
 
 const DEEP = process.env['HOLDFAST_DEEP'] === '1'
-const EVENTS = DEEP ? 500 : 60
+const EVENTS = DEEP ? 500 : 36
 const KILLS = DEEP ? 5 : 2
 /** As many processes as two cores can start without each of them waiting for seconds. */
 const TOGETHER = 24

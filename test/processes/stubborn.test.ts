@@ -15,7 +15,7 @@ import {
 } from './support.ts'
 
 const modes = await availableModes()
-const TIMES = process.env.HOLDFAST_DEEP === '1' ? 100 : Math.ceil(48 / modes.length)
+const TIMES = process.env.HOLDFAST_DEEP === '1' ? 100 : Math.ceil(30 / modes.length)
 const AT_ONCE = 8
 
 const fifo = `${freshFolder()}.never`
