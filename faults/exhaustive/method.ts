@@ -1,16 +1,15 @@
 import type { Campaign, Method } from '../method.ts'
-import type { Table } from '../rounds.ts'
 import { inJobs, oneJob, printedBy } from '../simulation/jobs.ts'
 
 const SCRIPT = new URL('worker.ts', import.meta.url).pathname
 
-let made: Promise<Required<Table>> | undefined
+let made: Promise<{ readonly size: number; readonly digest: string }> | undefined
 
 /** Whoever asks for one of both asks for the other. */
 const table = () => (made ??= countedTable())
 
 /** How many cases there are, and a digest of them. */
-async function countedTable(): Promise<Required<Table>> {
+async function countedTable(): Promise<{ readonly size: number; readonly digest: string }> {
   const [size, digest = ''] = (await printedBy(SCRIPT, ['count'])).split(' ')
   return { size: Number(size), digest }
 }
