@@ -40,7 +40,12 @@ function found({ measured, unit, beside, ratio }: Checked): string {
 function remarkOn(name: string, known: readonly Checked[], limits: readonly Limit[]): string {
   const { work = '', between, note = '' } = REMARKS[name] ?? {}
   const limit = limits.find((each) => each.name === name)
-  const measured = limit === undefined || between === undefined ? '' : againstLimit(known, limit, between)
+  const measured =
+    between === undefined
+      ? ''
+      : limit === undefined
+        ? 'What its statements alone come to was not measured.'
+        : againstLimit(known, limit, between)
   return [work, measured, note].filter((part) => part !== '').join(' ')
 }
 
@@ -188,7 +193,7 @@ in turns with ours. What can be counted instead of timed (commits, statements an
 const LIMITS = `Where a target is missed, \`npm run bench -- --only limits\` measures what stands in the way, in one run and in turns. **The product**: the same workload by the public library. **Its statements alone**: what the
 product asks of its database for it is recorded at the driver, from opening it to the end of the work, and asked again of an empty one by the bare driver: the same settings, statements and values, the same
 batches, every commit synced; on PostgreSQL on as many connections, where a transaction begins as soon as all is answered that was answered when the product began it, and goes on with its own answers (where claims get other jobs than they got, what follows is asked about those). What did not overlap in the product does not overlap there either, so on PostgreSQL the limit may be somewhat higher. That the same rows are in every table afterwards is tested at every change,
-\`test/claims/limits.test.ts\`. Between these two is the engine. **Raw rows**: what the peers' benchmark calls \`raw-*\`, one row of a hand-made table instead of what is kept of a step or a run. For a rate a ratio is the share that is
+\`test/claims/limits.test.ts\`. Between these two is the engine. **Raw rows**: what the peers' benchmark calls \`raw-*\`, one row of a hand-made table instead of what is kept of a step or a run (in W2 three commits, one after the other: the call, the step, the end). For a rate a ratio is the share that is
 reached, for a time how many times as long it takes. W4 is without others pending, which make no difference ([schedule](#schedule)), and its statements do not wait for their instants.`
 
 /** Without what was not measured. */
