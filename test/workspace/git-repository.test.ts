@@ -290,6 +290,21 @@ describe('refs, folders and what is left', () => {
     expect(world.has('.git/index.lock')).toBe(true)
   })
 
+  test('that a landing was given up stays in the repository for longer than its work', async () => {
+    const world = new GitWorld()
+    const repo = await world.start()
+    for (const kind of ['tx', 'given-up']) await setOwnRef(world.git, repo, `refs/holdfast/${kind}/run_1`, repo.commit)
+    const sweepWhile = (isBarred: boolean) =>
+      sweep(
+        world.git,
+        repo,
+        () => false,
+        () => isBarred,
+      )
+    expect((await sweepWhile(true)).refs).toEqual(['refs/holdfast/tx/run_1'])
+    expect((await sweepWhile(false)).refs).toEqual(['refs/holdfast/given-up/run_1'])
+  })
+
   test('a folder that its owner may not write is removed all the same, and nothing beside it', async () => {
     const world = new GitWorld()
     const folder = join(world.folder, 'remains', 'run_1')
