@@ -1,8 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll } from 'vitest'
 import { systemRandomness } from '../../src/base/ids.ts'
 import type { CommandEnd, CommandSpec, ContainmentKind } from '../../src/processes/command.ts'
 import { detectContainment } from '../../src/processes/detect-containment.ts'
@@ -11,9 +9,10 @@ import type { Outcome } from '../../src/processes/supervised.ts'
 
 export const fixture = (name: string) => join(import.meta.dirname, 'fixtures', name)
 
-const root = await mkdtemp(join(tmpdir(), 'holdfast-test-'))
+const root = mkdtempSync(join(tmpdir(), 'holdfast-test-'))
 export const codeCache = join(root, 'code-cache')
-afterAll(() => rm(root, { recursive: true, force: true }))
+// Of the worker, which has several files.
+process.once('exit', () => rmSync(root, { recursive: true, force: true }))
 
 let folders = 0
 export const freshFolder = () => join(root, `attempt-${(folders += 1)}`)
