@@ -72,7 +72,7 @@ async function shortest(method: Method, seed: number): Promise<string> {
   if (method.shrink !== undefined) return `shortest way to it, of seed ${seed}:\n${await method.shrink(seed)}`
   return method.size !== undefined
     ? `a case has one fault: seed ${seed} is the shortest way to it`
-    : `real processes do not take the same way twice: seed ${seed} is played again as it is, not made shorter`
+    : `one story of real processes: seed ${seed} is played again as it is, and not made shorter`
 }
 
 interface Beginning {

@@ -31,3 +31,9 @@ export async function leastThatFails<Plan>(
   }
   return least
 }
+
+/** As the runner prints it. */
+export const inWords = <Plan>(found: Shortest<Plan> | undefined, plan: (plan: Plan) => string): string =>
+  found === undefined
+    ? 'its plan did not fail again: real processes do not take the same way twice'
+    : [plan(found.plan), ...found.problems].join('\n  ')

@@ -1,8 +1,9 @@
 import { availableParallelism } from 'node:os'
 
 import type { Campaign, Method, Outcome } from '../method.ts'
+import { inWords, leastThatFails } from '../shorter.ts'
 import { play } from './case.ts'
-import { STRENGTHS, planOf } from './plan.ts'
+import { STRENGTHS, planOf, shorterThan } from './plan.ts'
 import type { Kept, Strength } from './plan.ts'
 import { Yard } from './yard.ts'
 
@@ -20,6 +21,17 @@ export const hostileTools: Method = {
     let next = first
     const nextSeed = () => (next < first + most && !isOver() ? next++ : undefined)
     return sideBySide(nextSeed, tell, Math.min(availableParallelism() * CASES_A_CORE, most))
+  },
+  async shrink(seed) {
+    const yards = new Yards()
+    try {
+      const whole = planOf(seed, await yards.possible())
+      const again = async (plan: typeof whole) =>
+        (await yards.inside(plan.strength, true, (yard) => play(seed, plan, yard))).problems
+      return inWords(await leastThatFails(whole, shorterThan, again), (plan) => JSON.stringify(plan))
+    } finally {
+      await yards.close()
+    }
   },
 }
 

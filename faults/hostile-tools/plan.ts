@@ -53,3 +53,7 @@ export function planOf(seed: number, kept: readonly Kept[]): Plan {
     afterMs: dice.below(400),
   }
 }
+
+/** With one trick less. */
+export const shorterThan = (plan: Plan): Plan[] =>
+  plan.tricks.map((_, left) => ({ ...plan, tricks: plan.tricks.filter((__, index) => index !== left) }))

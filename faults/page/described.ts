@@ -48,6 +48,9 @@ export const HARMS = {
 } as const
 export type Harm = keyof typeof HARMS
 
+/** Since then the checks of several methods ask for more. */
+const STRICTER = '2026-11-16T18:20'
+
 const cases = (what: string, goal: number): Goal => ({ what, goal, seen: (total) => total.cases })
 const kinds = (what: string, goal: number, kind: RegExp): Goal => ({
   what,
@@ -64,7 +67,8 @@ export const DESCRIBED: readonly Described[] = [
     wrong:
       'Before and after any statement: crash, BUSY, I/O error, committed but reported as failed, a transaction to be repeated, delay, a message delivered twice, a clock that jumps.',
     goals: [{ what: 'runs', goal: 300_000, seen: (total) => total.runs }],
-    sees: ['twice', 'lost', 'unauthorised', 'stuck', 'overwritten'],
+    sees: ['twice', 'lost', 'unauthorised', 'stuck', 'failed', 'overwritten'],
+    later: { failed: STRICTER },
   },
   {
     name: 'exhaustive',
@@ -72,7 +76,8 @@ export const DESCRIBED: readonly Described[] = [
     real: 'The same world as in the simulation, with twelve scenarios that are written down.',
     wrong: 'At each boundary of each scenario each fault that is possible there, of eight, one at a time.',
     goals: [],
-    sees: ['twice', 'lost', 'unauthorised', 'stuck', 'overwritten'],
+    sees: ['twice', 'lost', 'unauthorised', 'stuck', 'failed', 'overwritten'],
+    later: { failed: STRICTER },
   },
   {
     name: 'kill',
@@ -81,13 +86,14 @@ export const DESCRIBED: readonly Described[] = [
     wrong: 'SIGKILL at named points and at random moments, and a second one while it recovers.',
     goals: [{ what: 'kills', goal: 10_000, seen: faultsOf }],
     sees: ['twice', 'lost', 'unauthorised', 'stuck', 'overwritten'],
+    later: { unauthorised: STRICTER },
   },
   {
     name: 'power-loss',
     heading: 'Power loss',
     real: 'The writes and syncs that a run makes, recorded; the database and the files, opened again from each disk that could be left. Of a git transaction: its repository, asked by git itself before and after a worker has recovered it.',
     wrong:
-      'At many instants of it: unsynced writes all lost, all kept, one of them lost, the last one torn; folder entries that were not synced are gone.',
+      'At many instants of it: unsynced writes all lost, all kept, one of them lost (of more than six, six are drawn), the last one torn; folder entries that were not synced are gone.',
     goals: [{ what: 'states of the disk', goal: 100_000, seen: faultsOf }],
     times: 'the slowest opening of one of its disks',
     sees: ['lost'],
@@ -109,7 +115,7 @@ export const DESCRIBED: readonly Described[] = [
       'The server is killed and started again, its backends are terminated at each statement, the connection is cut before COMMIT, after COMMIT and before its answer, swallowed, delayed or reset; 40001, 40P01 and 55P03 are forced.',
     goals: [
       kinds('restarts of the server', 500, /server/i),
-      kinds('terminated backends', 5_000, /terminat|backend/i),
+      kinds('terminated backends', 5_000, /^backend terminated at/),
       kinds('commits that were cut', 2_000, /^cut .*commit/i),
     ],
     sees: ['twice', 'lost', 'unauthorised', 'stuck', 'overwritten'],
@@ -120,9 +126,9 @@ export const DESCRIBED: readonly Described[] = [
     real: 'Worker processes over one store.',
     wrong:
       'SIGSTOP at a boundary for longer than the lease, a takeover, SIGCONT; the wall clock is an hour or 400 days off, steps back, drifts.',
-    goals: [cases('takeovers', 2_000)],
+    goals: [kinds('takeovers from one that was stopped', 2_000, /^taken over while stopped$/)],
     sees: ['twice', 'lost', 'stuck', 'overwritten'],
-    beside: /^zombie ended|taken over/,
+    beside: /^zombie ended|^taken over|^woke to/,
   },
   {
     name: 'model-based',
@@ -139,8 +145,8 @@ export const DESCRIBED: readonly Described[] = [
     heading: 'Hostile tools',
     real: 'The supervisor and the processes of a tool that does not want to end.',
     wrong:
-      'A fork bomb under a limit, double fork and setsid, an ignored TERM, 1 GB of output, a pipe that is held open.',
-    goals: [cases('cancels', 1_000)],
+      'Processes that fork again when one of them is killed, double fork and setsid, an ignored TERM, 1 GB of output, a pipe that is held open.',
+    goals: [kinds('cancels', 1_000, /^cancelled$/)],
     times: 'from the cancel until the last process was gone',
     sees: ['survivor', 'stuck'],
     beside: /^contained by/,

@@ -129,6 +129,16 @@ export const FOUND: readonly Found[] = [
     now: 'The look is repeated, whoever could still do it is ended however the function ends, and that it was done counts over what others said.',
   },
   {
+    method: 'zombies',
+    what: 'A clock that was suddenly far ahead kept runs and events for its day of doubt, but not delivered messages, acts and the workers of other machines.',
+    now: 'It keeps them too.',
+  },
+  {
+    method: 'sick-disk',
+    what: 'A daemon whose token file could not be read spoke of it without a code.',
+    now: 'It has a code and a remedy.',
+  },
+  {
     method: 'model-based',
     what: 'The word of a worker counted for a write that it had never begun.',
     now: 'It is refused.',

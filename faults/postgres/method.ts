@@ -1,4 +1,5 @@
 import type { Campaign, Method, Outcome } from '../method.ts'
+import { inWords, leastThatFails } from '../shorter.ts'
 import { verdictOn } from './check.ts'
 import { Place } from './place.ts'
 import { troubleOf } from './troubles.ts'
@@ -17,7 +18,20 @@ export const postgres: Method = {
     const lanes = Math.min(SERVERS, campaign.most)
     await Promise.all(Array.from({ length: lanes }, (_, at) => lane(at === 0, nextSeed, campaign.tell)))
   },
+  async shrink(seed) {
+    const again = async (share: number) => {
+      const place = await Place.open({ fsync: false })
+      return play(place, seed, share)
+        .then(({ problems }) => problems)
+        .finally(() => place.close())
+    }
+    const smaller = (share: number) => [share / 8, share / 2].filter((less) => less >= LEAST_SHARE)
+    return inWords(await leastThatFails(1, smaller, again), (share) => `with ${share} of what goes wrong in it:`)
+  },
 }
+
+/** Of the rarest trouble that is once or twice. */
+const LEAST_SHARE = 1 / 64
 
 /** Side by side, since a case mostly waits: for a server that starts, for a wait that has to be over. */
 const SERVERS = 4

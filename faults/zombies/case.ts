@@ -117,11 +117,16 @@ class Scene {
 }
 
 /** Plays one case. Whatever breaks, also while it is put away, is a problem of its seed. */
-export async function play(seed: number, databases: Databases, hosts: Hosts): Promise<Outcome> {
+export async function play(
+  seed: number,
+  databases: Databases,
+  hosts: Hosts,
+  drawn = planOf(seed, databases.engines),
+): Promise<Outcome> {
   const putAway: (() => Promise<void>)[] = []
   const problems: string[] = []
   const broke = (error: unknown) => void problems.push(`broke off: ${String(error)}`)
-  const scene = await open(seed, databases, hosts, problems, putAway).catch(broke)
+  const scene = await open(drawn, databases, hosts, problems, putAway).catch(broke)
   const seen = await (scene && act(scene, hosts))?.catch(broke)
   for (const each of putAway.toReversed()) await each().catch(broke)
   const faults = scene?.faults ?? {}
@@ -130,13 +135,12 @@ export async function play(seed: number, databases: Databases, hosts: Hosts): Pr
 
 /** A place with its store, and as many workers as it needs. */
 async function open(
-  seed: number,
+  drawn: Plan,
   databases: Databases,
   hosts: Hosts,
   problems: string[],
   putAway: (() => Promise<void>)[],
 ): Promise<Scene> {
-  const drawn = planOf(seed, databases.engines)
   const place = await databases.next(drawn.engine)
   putAway.push(() => place.remove())
   const store = await openStore(place.url, { clock: systemClock, random })

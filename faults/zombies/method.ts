@@ -2,9 +2,11 @@ import { availableParallelism } from 'node:os'
 
 import { PostgresServer } from '../../test/support/postgres-server.ts'
 import type { Campaign, Method } from '../method.ts'
+import { inWords, leastThatFails } from '../shorter.ts'
 import { play } from './case.ts'
 import { Databases } from './databases.ts'
 import { Hosts } from './hosts.ts'
+import { planOf, shorterThan } from './plan.ts'
 
 /** Most of a case is waiting for a lease to end. */
 const CASES_A_CORE = 5
@@ -17,12 +19,27 @@ export const zombies: Method = {
   cases: 'cases',
   async run(campaign) {
     const { first, most, isOver, tell } = campaign
-    const server = await PostgresServer.create({ fsync: false })
-    const databases = await Databases.create(server.url(), () => server.stop())
+    const databases = await onItsServer()
     let next = first
     const nextSeed = () => (next < first + most && !isOver() ? next++ : undefined)
     await sideBySide(nextSeed, tell, databases, Math.min(availableParallelism() * CASES_A_CORE, most))
   },
+  async shrink(seed) {
+    const [databases, hosts] = [await onItsServer(), new Hosts()]
+    try {
+      const whole = planOf(seed, databases.engines)
+      const again = async (plan: typeof whole) => (await play(seed, databases, hosts, plan)).problems
+      return inWords(await leastThatFails(whole, shorterThan, again), (plan) => JSON.stringify(plan))
+    } finally {
+      await hosts.close()
+      await databases.close()
+    }
+  },
+}
+
+async function onItsServer(): Promise<Databases> {
+  const server = await PostgresServer.create({ fsync: false })
+  return Databases.create(server.url(), () => server.stop())
 }
 
 /** So many cases at once, each with workers of its own. */

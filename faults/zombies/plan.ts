@@ -158,3 +158,12 @@ function clockOf(dice: Dice): ClockFault {
     when: dice.pick(['from the beginning', 'while one is stopped']),
   }
 }
+
+/** With less in it. Who is cut off needs his errand, and the first zombie is what the case is about. */
+export function* shorterThan(plan: Plan): Generator<Plan> {
+  const { clock, ...rest } = plan
+  if (clock !== undefined) yield rest
+  if (plan.zombies.length > 1) yield { ...plan, zombies: plan.zombies.slice(0, 1) }
+  if (plan.work.length > 1) yield { ...plan, work: plan.work.slice(0, -1) }
+  if (plan.together) yield { ...plan, together: false }
+}

@@ -10,6 +10,7 @@ import { merge } from '../../faults/merge.ts'
 import type { Campaign, Outcome } from '../../faults/method.ts'
 import { inProcesses } from '../../faults/processes.ts'
 import { nextOf, progressOf } from '../../faults/rounds.ts'
+import { leastThatFails } from '../../faults/shorter.ts'
 import { Tally } from '../../faults/tally.ts'
 import { emptyTotal, enter, readTotals } from '../../faults/totals.ts'
 import type { CampaignTotal, Total, Totals } from '../../faults/totals.ts'
@@ -167,6 +168,15 @@ test('a campaign that breaks has a failing case in its counters', async () => {
   const settings = { minutes: 1, most: 10, totals, keepMinutes: 1 }
   expect(await campaignOf({ name: 'kill', title: 'Kills', cases: 'kills', run }, settings)).toBe(1)
   expect(readTotals(totals).kill).toMatchObject({ cases: 2, failures: 1, campaigns: [{ failed: [2] }] })
+})
+
+test('a plan is made shorter as long as it fails, however rarely that is', async () => {
+  let tried = 0
+  // With a and c in it, every second time.
+  const problemsOf = async (plan: string) => (/a.*c/.test(plan) && ++tried % 2 === 0 ? [`${plan} failed`] : [])
+  const shorter = (plan: string) => Array.from(plan, (_, at) => plan.slice(0, at) + plan.slice(at + 1))
+  expect(await leastThatFails('abcd', shorter, problemsOf)).toEqual({ plan: 'ac', problems: ['ac failed'] })
+  expect(await leastThatFails('bd', shorter, problemsOf)).toBeUndefined()
 })
 
 test('a PostgreSQL server does not outlive the campaign that began it, however that ends', async () => {
