@@ -21,9 +21,9 @@ export const postgres: Method = {
   async shrink(seed) {
     const again = async (share: number) => {
       const place = await Place.open({ fsync: false })
-      return play(place, seed, share)
-        .then(({ problems }) => problems)
-        .finally(() => place.close())
+      const { problems } = await play(place, seed, share)
+      await place.close()
+      return problems
     }
     const smaller = (share: number) => [share / 8, share / 2].filter((less) => less >= LEAST_SHARE)
     return inWords(await leastThatFails(1, smaller, again), (share) => `with ${share} of what goes wrong in it:`)

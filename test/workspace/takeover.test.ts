@@ -218,16 +218,16 @@ describe('a run of an agent that waits for a person in the middle of its work', 
   const within = (mode: string) => (root: string) => ({ root, mode })
   const outside = () => undefined
   test.each([
-    { title: 'and has none any more', first: within('transaction'), then: outside, end: 'landed' },
-    { title: 'and is only watched by now', first: within('transaction'), then: within('shadow'), end: 'landed' },
+    { title: 'and has none any more', first: within('transaction'), later: outside, end: 'landed' },
+    { title: 'and is only watched by now', first: within('transaction'), later: within('shadow'), end: 'landed' },
     {
       title: 'and was only watched until now',
       first: within('shadow'),
-      then: within('transaction'),
+      later: within('transaction'),
       end: 'would_land',
     },
-    { title: 'and had none until now', first: outside, then: within('transaction'), end: undefined },
-  ])('works on where it began, whatever its agent has by then: $title', async ({ first, then, end }) => {
+    { title: 'and had none until now', first: outside, later: within('transaction'), end: undefined },
+  ])('works on where it began, whatever its agent has by then: $title', async ({ first, later, end }) => {
     const repo = new Repository()
     const seen = join(repo.folder, '.git', 'seen')
     const look = { text: '', toolCalls: [{ tool: 'shell', input: { command: `pwd >> ${seen}` } }] }
@@ -244,7 +244,7 @@ describe('a run of an agent that waits for a person in the middle of its work', 
     await place.reaches(runId, 'parked')
     daemon.kill('SIGKILL')
     await daemon.ended
-    place.configure(settings(then(repo.folder)))
+    place.configure(settings(later(repo.folder)))
     await approveAll(place)
     await place.daemon()
     const { state, actions } = await place.ended(runId)

@@ -109,7 +109,8 @@ const configFile = ({ model = `scripted:./${SCRIPT}`, client = [] }: InitFlags) 
         effect: 'write',
         description: 'Append one entry to notes.txt',
         input: { type: 'object', properties: { entry: { type: 'string' } }, required: ['entry'] },
-        command: ['sh', '-c', '{ cat; echo; } | tee -a notes.txt'],
+        // In one write: whoever looks meanwhile sees no line without its end.
+        command: ['sh', '-c', String.raw`printf '%s\n' "$(cat)" | tee -a notes.txt`],
       },
     },
     policy: [{ tool: 'note', decision: 'ask' }],
