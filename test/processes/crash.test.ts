@@ -46,6 +46,8 @@ async function orphanCommand(folder: string, spec: CommandSpec): Promise<Process
 const cgroupsOf = (mark: string) =>
   modes.includes('cgroup') ? readdirSync(findOwnCgroup() ?? '').filter((name) => name.includes(mark)) : []
 
+const isDeep = process.env.HOLDFAST_DEEP !== undefined
+
 describe.each(modes)('in containment %s', (containment) => {
   test('a killed supervisor is a cut off command with its output and without survivors', async () => {
     const [partial, away] = [seen('partial'), seen('away')]
@@ -64,7 +66,7 @@ describe.each(modes)('in containment %s', (containment) => {
   })
 
   test('a supervisor killed at any moment of its start leaves no survivor and no false "never started"', async () => {
-    for (let delay = 0; delay < 80; delay += 5) {
+    for (let delay = 0; delay < 80; delay += isDeep ? 5 : 10) {
       const proof = `${freshFolder()}.ran`
       const spec = specOf(sh('echo ran > "$1"; sleep 60', proof), { containment })
       const { command } = await begin(spec)
@@ -132,7 +134,7 @@ test.skipIf(!modes.includes('cgroup'))('the empty cgroup of a supervisor that ow
   expect(cgroupsOf(mark)).toEqual([])
 })
 
-const ROUNDS = process.env.HOLDFAST_DEEP === undefined ? 30 : 200
+const ROUNDS = isDeep ? 200 : 30
 
 test('of a taker and a starting supervisor exactly one wins, whoever comes first', { timeout: 300_000 }, async () => {
   const seenKinds = new Set<string>()
@@ -174,7 +176,7 @@ test('what an earlier boot left behind is cut off, and nobody who has its number
 })
 
 test('several starts in the same folder run nothing twice and do not disturb each other', async () => {
-  for (let round = 0; round < 10; round += 1) {
+  for (let round = 0; round < (isDeep ? 10 : 5); round += 1) {
     const [folder, proof] = [freshFolder(), `${freshFolder()}.ran`]
     const spec = specOf(sh('echo ran >> "$1"', proof))
     const started = await Promise.all([1, 2, 3].map(() => startCommand(folder, spec, { codeCache })))

@@ -263,7 +263,7 @@ describe('bad input', () => {
     expect(await place.detach('true')).not.toBe(kept)
   })
 
-  test.each([22, 24, 25, 26, 27, 30])(
+  test.each(process.env['HOLDFAST_DEEP'] === undefined ? [22, 25, 30] : [22, 24, 25, 26, 27, 30])(
     'no more than %i open files: a sentence, not a stack trace, and nothing half done',
     async (files) => {
       const place = new Installation()

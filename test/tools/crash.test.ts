@@ -137,13 +137,15 @@ test('what is recovered can be cancelled, down to the dead process, and its stop
   expect(readFileSync(stopped, 'utf8')).toBe('{"host":"far"}')
 })
 
+const STEP_MS = process.env['HOLDFAST_DEEP'] === undefined ? 30 : 15
+
 test(
   'a worker killed at any moment: what is said of the action is what the ledger says',
   { timeout: 120_000 },
   async () => {
     const kinds = new Set<string>()
     // How long a start takes depends on the machine: until one was met that had begun.
-    for (let delay = 0; delay < 300 || !kinds.has('done'); delay += 15 + delay / 20) {
+    for (let delay = 0; delay < 300 || !kinds.has('done'); delay += STEP_MS + delay / 20) {
       const [ledger, context] = [new Ledger(), newContext()]
       const definition = definitionOf(ledger)
       const worker = await performElsewhere(context, { kind: 'command', definition, input: { entry: 'a' } })
@@ -162,7 +164,7 @@ test(
   'worker and supervisor killed at any moment: never a false "done" and never a false "never started"',
   { timeout: 120_000 },
   async () => {
-    for (let delay = 0; delay < 240; delay += 15) {
+    for (let delay = 0; delay < 240; delay += STEP_MS) {
       const [ledger, context] = [new Ledger(), newContext()]
       const definition = definitionOf(ledger)
       const worker = await performElsewhere(context, { kind: 'command', definition, input: { entry: 'a' } })

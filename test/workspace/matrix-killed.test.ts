@@ -7,8 +7,7 @@ import { cancelRun } from '../../src/runs/cancel.ts'
 import { refOfRun } from '../../src/workspace/workspace.ts'
 import { WORKSPACE_POINTS } from '../../src/workers/workspace/ports.ts'
 import type { WorkspacePoint } from '../../src/workers/workspace/ports.ts'
-import { engines } from '../support/engines.ts'
-import type { TestEngine } from '../support/engines.ts'
+import { usualEngines } from '../support/engines.ts'
 import { LONG_MS, assertDiscarded, assertLanded, eachDeath, isDeep, leaves, ranIn, share } from './matrix.ts'
 import type { Dead, Death } from './matrix.ts'
 
@@ -52,15 +51,12 @@ const DISCARD: readonly WorkspacePoint[] = [
 ]
 const SHADOW: readonly WorkspacePoint[] = ['workspace/opened', ...of('snapshot'), 'workspace/observed']
 
-/** What the store does is the same on both engines, so PostgreSQL has a smaller share. */
-const pointsOn = ({ name }: TestEngine, all: readonly WorkspacePoint[], [every, first]: readonly [number, number]) =>
-  isDeep || name === 'sqlite' ? share(all, every, first) : all.slice(-1)
-
 vi.setConfig({ testTimeout: LONG_MS })
 
-describe.each(engines)('a daemon that is killed on $name', (engine) => {
+// What the store does is the same on both.
+describe.each(usualEngines)('a daemon that is killed on $name', (engine) => {
   test('wherever that is, a run that succeeds has run once and landed once [X2] [X4] [workspace/all-or-nothing]', async () => {
-    const points = pointsOn(engine, [...BEFORE_DECISION, ...AFTER_DECISION], [4, 2])
+    const points = share([...BEFORE_DECISION, ...AFTER_DECISION], 4, 2)
     const deaths = points.map((point) => ({ point, engine, script: EDIT, more }))
     await eachDeath(deaths, (_, dead, settled) => assertLanded(dead, settled))
   })
@@ -68,8 +64,8 @@ describe.each(engines)('a daemon that is killed on $name', (engine) => {
   test('and whose run is cancelled before another one is there: nothing lands, unless it was decided [X2]', async () => {
     const cancel = async ({ stage, id }: Dead) => stage.store.apply(cancelRun, id, { by: 'a person' })
     const deaths = [
-      ...pointsOn(engine, BEFORE_DECISION, [4, 0]).map((point) => ({ point, lands: false })),
-      ...pointsOn(engine, AFTER_DECISION, [6, 0]).map((point) => ({ point, lands: true })),
+      ...share(BEFORE_DECISION, 4).map((point) => ({ point, lands: false })),
+      ...share(AFTER_DECISION, 6).map((point) => ({ point, lands: true })),
     ].map((each) => ({ ...each, engine, script: EDIT, more, meanwhile: cancel }))
     await eachDeath(deaths, async ({ lands }, dead, settled) => {
       if (lands) return assertLanded(dead, settled)
@@ -79,7 +75,7 @@ describe.each(engines)('a daemon that is killed on $name', (engine) => {
   })
 
   test('in the middle of a discard: everything is as before, and what was done can be brought back [X1] [X4]', async () => {
-    const points = pointsOn(engine, DISCARD, [2, 1])
+    const points = share(DISCARD, 2, 1)
     const deaths = points.map((point) => ({ point, engine, script: `${EDIT}; exit 3` }))
     await eachDeath(deaths, async (_, dead, settled) => {
       await assertDiscarded(dead, settled)
@@ -89,7 +85,7 @@ describe.each(engines)('a daemon that is killed on $name', (engine) => {
   })
 
   test('while it watches a run in its shadow: what it would have landed is said all the same, and nothing is touched [X5]', async () => {
-    const deaths = pointsOn(engine, SHADOW, [3, 1]).map((point) => ({
+    const deaths = share(SHADOW, 3, 1).map((point) => ({
       point,
       engine,
       // The first look is before the run, and it is the second one that counts.

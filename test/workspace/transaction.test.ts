@@ -15,8 +15,7 @@ import { askKeep, askLand, askRetry } from '../../src/workspace/ask.ts'
 import { refOfRun } from '../../src/workspace/workspace.ts'
 import { WORKSPACE_POINTS } from '../../src/workers/workspace/ports.ts'
 import type { WorkspacePoint } from '../../src/workers/workspace/ports.ts'
-import { engines } from '../support/engines.ts'
-import type { TestEngine } from '../support/engines.ts'
+import { usualEngines } from '../support/engines.ts'
 import { until } from '../support/holdfast.ts'
 import { WorkStage } from './work-stage.ts'
 
@@ -273,14 +272,11 @@ async function cancelledAt(stage: WorkStage, point: WorkspacePoint) {
   return { id, answer, ...ended }
 }
 
-/** The deep run takes all of them on both; what the store decides is the same on either, and the contract's. */
-function some(points: readonly WorkspacePoint[], engine: TestEngine): readonly WorkspacePoint[] {
-  if (isDeep) return points
-  return engine.name === 'sqlite' ? points.filter((_, at) => at % 3 === 0) : points.filter((_, at) => at % 8 === 7)
-}
+/** The deep run takes all of them, on both engines; what the store decides is the same on either, and the contract's. */
+const some = (points: readonly WorkspacePoint[]) => points.filter((_, at) => isDeep || at % 3 === 0)
 
-describe.each(engines)('a cancel on $name', (engine) => {
-  test.each(some(BEFORE, engine))(
+describe.each(usualEngines)('a cancel on $name', (engine) => {
+  test.each(some(BEFORE))(
     'at %s wins: nothing lands, the tree is as before [workspace/all-or-nothing] [X2]',
     async (point) => {
       const stage = await WorkStage.begin(engine)
@@ -295,18 +291,15 @@ describe.each(engines)('a cancel on $name', (engine) => {
     },
   )
 
-  test.each(engine.name === 'sqlite' || isDeep ? some(AFTER, engine) : AFTER.slice(0, 1))(
-    'at %s comes too late: the work has landed, once [runs/one-terminal]',
-    async (point) => {
-      const stage = await WorkStage.begin(engine)
-      const { run, answer, workspace } = await cancelledAt(stage, point)
-      expect(answer).toBe('already-terminal')
-      expect([run.state, workspace.state]).toEqual(['succeeded', 'landed'])
-      expect(stage.world.user(['rev-list', '--count', 'main'])).toBe('2')
-      expect(stage.world.status()).toBe('')
-      await stage.assertSound()
-    },
-  )
+  test.each(some(AFTER))('at %s comes too late: the work has landed, once [runs/one-terminal]', async (point) => {
+    const stage = await WorkStage.begin(engine)
+    const { run, answer, workspace } = await cancelledAt(stage, point)
+    expect(answer).toBe('already-terminal')
+    expect([run.state, workspace.state]).toEqual(['succeeded', 'landed'])
+    expect(stage.world.user(['rev-list', '--count', 'main'])).toBe('2')
+    expect(stage.world.status()).toBe('')
+    await stage.assertSound()
+  })
 
   test('against success at the decision: whoever wins, the branch has moved exactly if the run succeeded [X2]', async () => {
     const ROUNDS = isDeep ? 60 : 3
@@ -338,7 +331,7 @@ describe.each(engines)('a cancel on $name', (engine) => {
   })
 })
 
-describe.each(engines)('several transactions on one repository on $name', (engine) => {
+describe.each(usualEngines)('several transactions on one repository on $name', (engine) => {
   test('work side by side and land one after the other, each checked on top of the one before', async () => {
     const stage = await WorkStage.begin(engine)
     const count = isDeep ? 8 : 4
