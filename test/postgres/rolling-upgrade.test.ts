@@ -2,10 +2,12 @@ import pg from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
 import { finishRun } from '../../src/runs/finish.ts'
+import { findRun } from '../../src/runs/run.ts'
 import { MIGRATIONS } from '../../src/store/migrations/index.ts'
 import type { Migration } from '../../src/store/migrations/migration.ts'
 import { migratePostgres } from '../../src/store/postgres/migrate.ts'
 import { parsePostgresUrl } from '../../src/store/postgres/settings.ts'
+import { openPostgresStore } from '../../src/store/postgres/store.ts'
 import { engines } from '../support/engines.ts'
 import { assertInvariants } from '../support/invariants.ts'
 import { addWorker, claim, running, submitted } from '../support/world.ts'
@@ -42,6 +44,26 @@ describe('a rolling upgrade', () => {
     }
     await assertInvariants(old)
     await expect(database.open()).rejects.toMatchObject({ code: 'store/newer-schema' })
+  })
+
+  test('what a connection had prepared before a table got a column is asked again, by whoever reads and whoever writes', async () => {
+    const database = await postgres.database()
+    // With connections of its own: those that the tests keep warm are never let go.
+    const store = await openPostgresStore({ url: database.url })
+    onTestFinished(() => store.close())
+    const ids = await Promise.all(Array.from({ length: 30 }, () => submitted(store)))
+    const workerId = await addWorker(store)
+    const all = () => Promise.all(ids.map(({ id }) => store.read(findRun, id)))
+    const claims = () => Promise.all(Array.from({ length: 10 }, () => claim(store, workerId)))
+    // By several connections at once.
+    await all()
+    await claims()
+    const { pool: settings, schema } = parsePostgresUrl(database.url)
+    const pool = new pg.Pool(settings)
+    onTestFinished(() => pool.end())
+    await migratePostgres(pool, schema, [...MIGRATIONS, next])
+    expect(await all()).toHaveLength(30)
+    expect((await claims()).filter((claimed) => claimed !== undefined)).toHaveLength(10)
   })
 
   test('a machine that is still on the first migrations is brought up to date with its rows', async () => {

@@ -18,10 +18,15 @@ const RESTARTS: Readonly<Record<string, number>> = {
   '23503': 3,
   // Where nothing was taken to be likely, it is the number of the batch that is not so (`ENDING` in batch.ts).
   '22012': 3,
+  // A newer version has given the table a column: what this connection had prepared is over, and so it may be with each of them.
+  '0A000': LIMITS.poolConnections + 1,
 }
 
 /** A check in a statement divides by zero when what was likely is not so (statement.ts). */
 export const isUnlikely = (error: unknown): boolean => sqlState(error) === '22012'
+
+/** The connection is let go, and what was asked is asked again of another. */
+export const isPreparedForAnother = (error: unknown): boolean => sqlState(error) === '0A000'
 
 export const restartsFor = (error: unknown): number => RESTARTS[sqlState(error) ?? ''] ?? 0
 

@@ -10,7 +10,7 @@ import type { TextCodec } from '../codec.ts'
 import type { ChangeListener, HoldingProbe, Store } from '../store.ts'
 import { oneByOne, run, single } from '../transition.ts'
 import type { Change, Query } from '../transition.ts'
-import { explain } from './errors.ts'
+import { explain, isPreparedForAnother, restartsFor } from './errors.ts'
 import { GroupCommit } from './group-commit.ts'
 import { migratePostgres } from './migrate.ts'
 import { localSettings, parsePostgresUrl } from './settings.ts'
@@ -103,12 +103,14 @@ class PostgresStore implements Store {
 
   async read<Args extends readonly unknown[], T>(look: Change<Args, T>, ...args: Args): Promise<T> {
     if (this.#closed) throw new HoldfastError('store/closed', 'this store was closed', { remedy: 'open it again' })
-    try {
-      if (typeof look !== 'function' && !this.#settings.pooled) return await this.#readOne(look.single(...args))
-      const transition = typeof look === 'function' ? look(...args) : look.single(...args)[Symbol.iterator]()
-      return await this.#readSnapshot(oneByOne(transition))
-    } catch (error) {
-      throw explain(error)
+    for (let asked = 1; ; asked++) {
+      try {
+        if (typeof look !== 'function' && !this.#settings.pooled) return await this.#readOne(look.single(...args))
+        const transition = typeof look === 'function' ? look(...args) : look.single(...args)[Symbol.iterator]()
+        return await this.#readSnapshot(oneByOne(transition))
+      } catch (error) {
+        if (!isPreparedForAnother(error) || asked > restartsFor(error)) throw explain(error)
+      }
     }
   }
 
