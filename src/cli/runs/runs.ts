@@ -162,7 +162,7 @@ function describeLate(late: NonNullable<WholeRunView['lateResults']>): string {
     state === 'superseded' ? [usage as { costMicrousd: number }] : [],
   )
   const microusd = unbilled.reduce((sum, { costMicrousd }) => sum + costMicrousd, 0)
-  const besides = microusd === 0 ? '' : `; $${microusd / 1_000_000} besides the cost of the run`
+  const besides = microusd === 0 ? '' : `; at least $${microusd / 1_000_000} besides the cost of the run`
   return `${late.length}, kept beside the run and not applied (--json shows them)${besides}`
 }
 
