@@ -107,8 +107,8 @@ export async function placeFor(
   const opened = await executor.workspaces.open(executor, claim, request)
   if (opened.kind === 'left') return undefined
   const inside = { ...claim, run: { ...claim.run, workspace: mode } }
-  if (opened.kind === 'ends') return { claim: inside, ends: opened.outcome }
-  return { claim: inside, ...(opened.cwd === undefined ? {} : { cwd: opened.cwd }) }
+  const place = { claim: inside, ...(opened.cwd === undefined ? {} : { cwd: opened.cwd }) }
+  return opened.kind === 'ends' ? { ...place, ends: opened.outcome } : place
 }
 
 /** Goes on with a run whose worker was lost: by what its command left behind, or is still doing. */

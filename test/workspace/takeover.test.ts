@@ -9,7 +9,7 @@ import { readOwner } from '../../src/processes/attempt-folder.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
 import { handOverRun } from '../../src/runs/recover.ts'
 import { refOf } from '../../src/workers/execute.ts'
-import { checkPlace } from '../../src/workers/workspace/ports.ts'
+import { checkPlace, treePlace } from '../../src/workers/workspace/ports.ts'
 import type { WorkspacePoint } from '../../src/workers/workspace/ports.ts'
 import { findWorkspace } from '../../src/workspace/workspace.ts'
 import type { Workspace } from '../../src/workspace/workspace.ts'
@@ -299,4 +299,38 @@ test.each([
   await place.daemon()
   const { actions } = await place.is(runId, 'cancelled')
   expect([asleep(), actions.map(({ state }) => state)]).toEqual([[], ['in_doubt']])
+})
+
+describe('a tool whose worker died in a tree is cancelled, and its stop command', () => {
+  test.each([
+    { title: 'is run in that tree', lose: false },
+    { title: 'is run nowhere else when that is gone', lose: true },
+  ])('$title [control/stop-means-stopped]', async ({ lose }) => {
+    const repo = new Repository()
+    const seen = join(repo.folder, '.git', 'seen')
+    const effect = { effect: 'write', description: 'Begins a service', input: { type: 'object' } }
+    const serve = { ...effect, command: ['/bin/sh', '-c', 'exec sleep 600'], stop: ['sh', '-c', `pwd >> ${seen}`] }
+    const replies = [{ text: '', toolCalls: [{ tool: 'serve', input: {} }] }, { text: 'Done.' }]
+    const workspace = { root: repo.folder, mode: 'transaction' }
+    const agents = { coder: { replies, tools: ['serve'], workspace } }
+    const place = new AgentInstallation({ agents, tools: { serve } })
+    const daemon = await place.daemon()
+    const { runId } = await place.send('coder')
+    const asleep = () => processesWith(place.home).filter(({ command }) => command === 'sleep 600')
+    await until('its tool is under way', async () => asleep().length > 0 || undefined)
+    daemon.kill('SIGKILL')
+    await daemon.ended
+    const store = await place.store()
+    const { folder, opening } = (await store.read(findWorkspace, runId))!
+    if (lose) rmSync(join(folder, String(opening)), { recursive: true })
+    await store.apply(cancelRun, runId, { by: 'a person' })
+    await place.daemon()
+    const { actions } = await place.is(runId, 'cancelled')
+    const { state, error } = actions[0]!
+    expect([asleep(), state]).toEqual([[], 'in_doubt'])
+    expect(existsSync(seen) ? readFileSync(seen, 'utf8') : '').toBe(
+      lose ? '' : `${treePlace({ folder }, opening!).tree}\n`,
+    )
+    expect(error?.includes('its stop command failed')).toBe(lose)
+  })
 })

@@ -26,8 +26,8 @@ import { sweepRepository } from './sweep.ts'
 export type Opened =
   /** The command or the agent may be started, in this folder; a shadow changes nothing about that. */
   | { readonly kind: 'open'; readonly cwd?: string }
-  /** It ends here, before anything was started. */
-  | { readonly kind: 'ends'; readonly outcome: Outcome }
+  /** It ends here, and nothing more is started. What a lost worker had under way is ended where that was started. */
+  | { readonly kind: 'ends'; readonly outcome: Outcome; readonly cwd?: string }
   /** Another worker has it. */
   | { readonly kind: 'left' }
 
@@ -49,15 +49,26 @@ export async function openFor(
   const known = await untilStored(executor, () => ports.store.read(findWorkspace, claim.run.id))
   const request = known?.request ?? asked
   invariant(request !== undefined, `the workspace of ${claim.run.id} is not recorded`)
-  try {
-    const opened = known === undefined ? await intend(opening, request) : go(known)
-    if (opened.kind !== 'done') return stopped(opened)
-    return await complete(opening, opened.workspace)
-  } catch (error) {
+  const opened = await goIn(opening, request, known).catch((error: unknown): Opened => {
     if (brake.why === 'cancelled') return { kind: 'ends', outcome: { state: 'cancelled' } }
     if (brake.why !== undefined) throw error
     return cannotOpen(executor, request, error)
-  }
+  })
+  if (opened.kind !== 'ends' || request.mode === 'shadow') return opened
+  return { ...opened, cwd: lastFolder(opening, known) }
+}
+
+async function goIn(opener: Opener, request: WorkspaceRequest, known: Workspace | undefined): Promise<Opened> {
+  const opened = known === undefined ? await intend(opener, request) : go(known)
+  return opened.kind === 'done' ? complete(opener, opened.workspace) : stopped(opened)
+}
+
+const folderOf = ({ ports, claim }: Opener) => join(ports.folder, claim.run.id)
+
+/** Where it was at work, whether that is still there or not: never the user's own tree. */
+function lastFolder(opener: Opener, known: Workspace | undefined): string {
+  const { folder = folderOf(opener), opening, prefix = '' } = known ?? {}
+  return join(treePlace({ folder }, opening ?? opener.claim.run.fence).tree, prefix)
 }
 
 interface Opener {
@@ -82,15 +93,16 @@ function cannotOpen(executor: Executor, request: WorkspaceRequest, error: unknow
   return { kind: 'open' }
 }
 
-async function intend({ ports, executor, claim, git }: Opener, request: WorkspaceRequest): Promise<Progress> {
-  const { folder, host, store, point } = ports
+async function intend(opener: Opener, request: WorkspaceRequest): Promise<Progress> {
+  const { ports, executor, claim, git } = opener
+  const { host, store, point } = ports
   const repo = await openRepository(git, request.root)
   await ports.lookAfterOthers(repo.commonDir)
   await sweepRepository(ports, repo)
   const opening: Opening = {
     request,
     host,
-    folder: join(folder, claim.run.id),
+    folder: folderOf(opener),
     repo: repo.commonDir,
     top: repo.top,
     prefix: repo.prefix,
@@ -150,8 +162,7 @@ async function complete(opener: Opener, workspace: Workspace): Promise<Opened> {
   const active = await (workspace.state === 'opened' ? makeFirst(opener, workspace) : takeUp(opener, workspace))
   if (active.kind !== 'done') return stopped(active)
   await ports.point?.('workspace/active')
-  const { opening, prefix } = active.workspace
-  return { kind: 'open', cwd: join(treePlace(workspace, opening!).tree, prefix) }
+  return { kind: 'open', cwd: lastFolder(opener, active.workspace) }
 }
 
 async function makeFirst(opener: Opener, workspace: Workspace): Promise<Progress> {
