@@ -53,10 +53,14 @@ export async function land(asked: Git, repo: Repository, landing: Landing): Prom
 
 const AGAIN = { afterMs: 1_000 }
 
-export type TakenBack =
-  | { readonly kind: 'landed' }
-  /** `unseen`: working trees that are not there, in which something may be in place. */
-  | { readonly kind: 'back'; readonly unseen: readonly string[] }
+const givenUp = ({ runId }: Landing) => `${GIVEN_UP}${runId}`
+
+export interface TakenBack {
+  /** `landed`: the branch has it. */
+  readonly kind: 'landed' | 'back'
+  /** Working trees that are not there, in which it was begun: nothing was ended in them. */
+  readonly unseen: readonly string[]
+}
 
 /**
  * Gives a landing up for ever: whoever is paused in it, or a git command of theirs, moves no branch any more. Can be called again, and then as `takeBack`: either they
@@ -66,7 +70,7 @@ export async function giveUp(asked: Git, repo: Repository, landing: Landing): Pr
   const { signal: _, ...git } = asked
   const tip = await readRef(git, repo, landing.target)
   if (tip !== undefined) {
-    await setOwnRef(git, repo, `${GIVEN_UP}${landing.runId}`, tip)
+    await setOwnRef(git, repo, givenUp(landing), tip)
     refuseLocked(repo, landing.target)
   }
   return takeBack(git, repo, landing)
@@ -89,10 +93,22 @@ export async function takeBack(asked: Git, repo: Repository, landing: Landing): 
   // Nothing but the branch names it: one that is not there was swept away, so the branch does not have it.
   const made = await runGit(git, ['cat-file', '-e', landing.to], { gitDir: repo.commonDir }, [0, 1])
   const isThere = made.code === 0 && (await isIn(git, repo, landing.to, tip))
-  return isThere ? { kind: 'landed' } : { kind: 'back', unseen }
+  return { kind: isThere ? 'landed' : 'back', unseen }
+}
+
+/** Known again to a database that was restored. Whoever gave it up counts on it that it does not land. */
+async function endGivenUp(git: Git, repo: Repository, landing: Landing): Promise<Landed> {
+  const { kind, unseen } = await takeBack(git, repo, landing)
+  if (unseen.length > 0) {
+    const reason = `it was given up, but it has to be taken back in ${unseen.join(', ')}, which is not there`
+    throw landingBegun(ready('tree-missing', reason), landing.runId)
+  }
+  if (kind === 'landed') return { kind, followed: false }
+  return ready('given-up', 'its landing was given up, so it does not land any more; it can be kept as a branch')
 }
 
 async function goOn(git: Git, repo: Repository, landing: Landing): Promise<Landed> {
+  if ((await readRef(git, repo, givenUp(landing))) !== undefined) return endGivenUp(git, repo, landing)
   const trees = await workingTrees(git, repo)
   const having = trees.filter(({ branch }) => branch === landing.target)
   for (const { gitDir } of trees) {
@@ -234,15 +250,11 @@ async function followHead(git: Git, site: Site, changes: readonly Change[], land
 const branchMoved = ({ target, from }: Landing) =>
   ready('branch-moved', `${target} is not at ${from.slice(0, 12)} any more`)
 
-async function moveBranch(
-  git: Git,
-  repo: Repository,
-  { target, from, to, runId }: Landing,
-  gitDir: string,
-): Promise<'set' | 'moved'> {
+async function moveBranch(git: Git, repo: Repository, landing: Landing, gitDir: string): Promise<'set' | 'moved'> {
+  const { target, from, to, runId } = landing
   await syncObjects(git, repo, { from, to })
   await git.point?.('land/branch-moving')
-  const change = { to, old: from, message: `holdfast: run ${runId}`, gitDir, unless: `${GIVEN_UP}${runId}` }
+  const change = { to, old: from, message: `holdfast: run ${runId}`, gitDir, unless: givenUp(landing) }
   const set = await setRef(git, repo, target, change)
   if (set === 'barred') throw new Overtaken('another one has given this landing up')
   return set

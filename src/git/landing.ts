@@ -32,6 +32,7 @@ export type ReadyCode =
   | 'names'
   | 'file-system'
   | 'unwritable'
+  | 'given-up'
 
 export type Refused = Extract<Landed, { kind: 'ready' }>
 

@@ -10,7 +10,7 @@ import { runEventsAfter } from '../../src/events/event.ts'
 import type { GitPoint } from '../../src/git/git.ts'
 import { sql } from '../../src/store/sql.ts'
 import { run as change } from '../../src/store/transition.ts'
-import { askDiscard, askKeep, askRetry } from '../../src/workspace/ask.ts'
+import { askDiscard, askKeep, askLand, askRetry } from '../../src/workspace/ask.ts'
 import { viewWorkspace } from '../../src/workspace/view.ts'
 import type { Workspace, WorkspaceRequest } from '../../src/workspace/workspace.ts'
 import { WorkStage } from './work-stage.ts'
@@ -142,6 +142,47 @@ test.each([
   },
 )
 
+/** As a backup has it that was made before the discard. */
+async function restore({ store }: WorkStage, { runId, state, sha, landing }: Workspace): Promise<void> {
+  await store.apply(function* () {
+    yield* change(sql`update workspaces set state = ${state}, sha = ${sha}, landing = ${landing ? 1 : 0}, reason = null,
+      error = null, settled_at = null, keep_until = null, swept_at = null where run_id = ${runId}`)
+  })
+}
+
+const GIVEN_UP_ONCE = { state: 'ready', landing: false, wish: null, reason: expect.stringContaining('was given up') }
+
+test.each([
+  { where: 'in a working tree', isOut: true },
+  { where: 'where nobody has the branch checked out', isOut: false },
+])(
+  'what was discarded, and waits again in a restored database, does not land $where, and can be kept',
+  async (each) => {
+    const stage = await WorkStage.begin()
+    const { world, store } = stage
+    const id = await stage.submit(EDIT)
+    const worker = await stage.worker((name) => {
+      if (name === 'workspace/ended') world.write({ 'a.txt': 'mine\n' })
+    })
+    await worker.perform(id)
+    const backup = await stage.workspace(id)
+    expect(backup.state).toBe('ready')
+    await store.apply(askDiscard, id, person)
+    expect((await settle(stage, id)).state).toBe('discarded')
+    await restore(stage, backup)
+    world.user(['checkout', '-q', 'a.txt'])
+    if (!each.isOut) world.user(['switch', '-q', '-c', 'elsewhere'])
+    const before = stage.seen()
+    await store.apply(askLand, id, person)
+    expect(await settle(stage, id)).toMatchObject(GIVEN_UP_ONCE)
+    expect([stage.seen(), left(stage)]).toEqual([before, []])
+    expect((await stage.through('echo more > more.txt')).workspace.state).toBe('landed')
+    await store.apply(askKeep, id, person, 'mine')
+    expect(await settle(stage, id)).toMatchObject({ state: 'kept', keptAs: 'mine' })
+    await stage.assertSound()
+  },
+)
+
 describe('a landing that was begun in a working tree that never comes back', () => {
   async function stuck(point: GitPoint) {
     const dead = await diedAt(point, ({ world }) => {
@@ -170,6 +211,21 @@ describe('a landing that was begun in a working tree that never comes back', () 
     // Whoever finds that tree again can work in it.
     expect(existsSync(join(stage.world.project, '.git/worktrees/other/index.lock'))).toBe(false)
     expect((await stage.through('echo more > more.txt')).workspace.state).toBe('landed')
+    await stage.assertSound()
+  })
+
+  test('goes back when that tree is there after all, in a restored database', async () => {
+    const { stage, id } = await stuck('land/begun')
+    const { folder } = stage.world
+    const [backup, other] = [await stage.workspace(id), join(folder, 'other')]
+    stage.world.write({ 'a.txt': 'new\n', 'new.txt': 'new\n' }, `${other}.away`)
+    await stage.store.apply(askDiscard, id, person)
+    expect((await settle(stage, id)).state).toBe('discarded')
+    await restore(stage, backup)
+    expect(await settle(stage, id)).toMatchObject({ state: 'decided', error: expect.stringContaining('was given up') })
+    renameSync(`${other}.away`, other)
+    expect(await settle(stage, id)).toMatchObject(GIVEN_UP_ONCE)
+    expect([stage.world.status(other), stage.world.read('a.txt', other)]).toEqual(['', 'a\n'])
     await stage.assertSound()
   })
 
