@@ -156,8 +156,8 @@ async function unlessBegun(
 }
 
 /** Also of working trees that are not there. */
-async function begunIn(
-  repo: Repository,
+export async function begunIn(
+  repo: Pick<Repository, 'commonDir'>,
   runId: string,
 ): Promise<{ readonly gitDir: string; readonly stage: string }[]> {
   const found = []

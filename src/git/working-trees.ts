@@ -56,7 +56,7 @@ async function gitDirOf(top: string): Promise<string | undefined> {
 }
 
 /** Of all working trees, also of those whose folder is not there. */
-export async function gitDirsOf({ commonDir }: Repository): Promise<string[]> {
+export async function gitDirsOf({ commonDir }: Pick<Repository, 'commonDir'>): Promise<string[]> {
   const linked = join(commonDir, 'worktrees')
   const found = await readdir(linked, { withFileTypes: true }).catch((error: unknown) => {
     if (errorCode(error) === 'ENOENT') return []

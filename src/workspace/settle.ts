@@ -215,22 +215,31 @@ export const repositoriesSweptOn = single((host: string, limit: number) =>
   ),
 )
 
+const SWEEPABLE = sql`keep_until is not null and keep_until <= ${now} and swept_at is null and wish is null`
+
 /** What nobody can bring back any more, or never will: refs and folders are to go. */
 export const sweepableOn = single((host: string, limit: number) =>
   all(
     workspaceRow,
-    sql`select * from workspaces where host = ${host} and keep_until is not null and keep_until <= ${now} and swept_at is null
-      and wish is null and state in ('landed', 'discarded', 'kept', 'would_land', 'would_discard')
+    sql`select * from workspaces where host = ${host} and ${SWEEPABLE} and state in ('landed', 'discarded', 'kept', 'would_land', 'would_discard')
       order by keep_until limit ${limit}`,
   ),
 )
+
+/** Something of it is still needed. Whoever is told so has it for that long. */
+export function* holdRemains(runId: RunId, forMs: number): Transition<boolean> {
+  const held = yield* first(
+    workspaceRow,
+    sql`update workspaces set keep_until = ${now} + ${forMs} where run_id = ${runId} and ${SWEEPABLE} returning *`,
+  )
+  return held !== undefined
+}
 
 /** Before anything is removed: from here on nobody can ask for it any more. */
 export function* sweepWorkspace(runId: RunId): Transition<boolean> {
   const swept = yield* first(
     workspaceRow,
-    sql`update workspaces set swept_at = ${now} where run_id = ${runId} and wish is null and swept_at is null
-      and keep_until is not null and keep_until <= ${now} returning *`,
+    sql`update workspaces set swept_at = ${now} where run_id = ${runId} and ${SWEEPABLE} returning *`,
   )
   if (swept?.state === 'discarded') yield* say('workspace.swept', swept, {})
   return swept !== undefined

@@ -18,6 +18,7 @@ import {
   claimSettling,
   decideAgain,
   discardedWorkspace,
+  holdRemains,
   keptWorkspace,
   landedWorkspace,
   observedWorkspace,
@@ -227,6 +228,11 @@ const settling: readonly Scenario[] = [
   scenario({ observedWorkspace }, 'what could not be seen', async ({ store }) => {
     const { runId, workerId } = await observing(store)
     return [runId, workerId, { ...seen, lands: false, error: 'the disk is full' }]
+  }),
+  scenario({ holdRemains }, 'its landing is begun in a tree that is not there', async ({ store }) => {
+    const { runId, workerId } = await settlingAfter(store, succeeded)
+    await store.apply(landedWorkspace, runId, workerId, null, 0)
+    return [runId, LEASE_MS]
   }),
   scenario({ sweepWorkspace }, 'its time is over', async ({ store, clock }) => {
     const { runId } = await discardedOne(store)

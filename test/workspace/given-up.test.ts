@@ -13,6 +13,7 @@ import { run as change } from '../../src/store/transition.ts'
 import { askDiscard, askKeep, askLand, askRetry } from '../../src/workspace/ask.ts'
 import { viewWorkspace } from '../../src/workspace/view.ts'
 import type { Workspace, WorkspaceRequest } from '../../src/workspace/workspace.ts'
+import { until } from '../support/until.ts'
 import { WorkStage } from './work-stage.ts'
 
 const EDIT = 'echo new > a.txt; echo new > new.txt; rm dir/b.txt'
@@ -229,12 +230,32 @@ describe('a landing that was begun in a working tree that never comes back', () 
     await stage.assertSound()
   })
 
-  test('has landed if the branch has it', async () => {
+  test('has landed if the branch has it, and that tree follows when it is back', async () => {
     const { stage, id } = await stuck('land/branch-moved')
-    await stage.store.apply(askDiscard, id, person)
+    const { world, store } = stage
+    const other = join(world.folder, 'other')
+    await store.apply(askDiscard, id, person)
     const settled = await settle(stage, id)
-    expect(settled).toMatchObject({ state: 'landed', landing: false })
-    expect(stage.world.tip()).toBe(settled.sha)
+    expect(settled).toMatchObject({ state: 'landed', landing: false, error: null })
+    expect(settled.reason).toContain(`main had it already; its landing was begun in ${other}, which is not there`)
+    expect(world.tip()).toBe(settled.sha)
+    // Whoever sweeps that repository leaves what is needed for it.
+    expect((await stage.through('echo more > more.txt')).workspace.state).toBe('landed')
+    renameSync(`${other}.away`, other)
+    expect((await stage.through('echo again > again.txt')).workspace.state).toBe('landed')
+    const remains = join(world.project, '.git/worktrees/other/holdfast')
+    await swept(stage, id, 'its tree follows', async () => !existsSync(remains))
+    expect([world.status(other), world.read('a.txt', other)]).toEqual(['', 'new\n'])
+    await swept(stage, id, 'nothing of it is left', async () => (await stage.workspace(id)).sweptAt !== null)
     await stage.assertSound()
   })
+
+  /** By the next one that looks, without waiting for its time. */
+  async function swept(stage: WorkStage, id: RunId, what: string, isSo: () => Promise<boolean>): Promise<void> {
+    await stage.store.apply(function* () {
+      yield* change(sql`update workspaces set keep_until = 0 where run_id = ${id} and swept_at is null`)
+    })
+    await (await stage.worker()).tend()
+    await until(what, async () => ((await isSo()) ? true : undefined))
+  }
 })

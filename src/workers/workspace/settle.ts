@@ -4,15 +4,12 @@ import type { RunId, WorkerId } from '../../base/ids.ts'
 import { LIMITS } from '../../base/limits.ts'
 import type { Git } from '../../git/git.ts'
 import { giveUp, land, takeBack } from '../../git/land.ts'
-import type { TakenBack } from '../../git/land.ts'
 import type { Landed, Landing } from '../../git/landing.ts'
-import { putOnTop } from '../../git/on-top.ts'
 import { branchFrom, readRef } from '../../git/refs.ts'
 import type { Repository } from '../../git/repository.ts'
 import { removeFolder } from '../../git/remove.ts'
 import { isOpen } from '../../git/tree.ts'
 import { judgeProcess } from '../../processes/identity.ts'
-import { findRun } from '../../runs/run.ts'
 import {
   claimSettling,
   discardedWorkspace,
@@ -32,6 +29,7 @@ import { UNSETTLED, findWorkspace, refOfRun } from '../../workspace/workspace.ts
 import type { Workspace } from '../../workspace/workspace.ts'
 import { endChecks } from './check.ts'
 import { commitOf } from './conclude.ts'
+import { endLanding, isMade } from './end-landing.ts'
 import { landAgain } from './land-again.ts'
 import { nameWork, settles } from './name.ts'
 import { repositoryOf, treePlace, waitForChange } from './ports.ts'
@@ -193,13 +191,6 @@ async function locked({ ports, workspace }: Settling): Promise<Workspace> {
   return taken
 }
 
-/** The commit is the same whenever it is made; somebody may have swept it away meanwhile, as nothing named it. */
-async function isMade(git: Git, repo: Repository, workspace: Workspace): Promise<boolean> {
-  const { work, base, checkedOn, sha, openedAt: at } = workspace
-  const made = await putOnTop(git, repo, { work: work!, base, target: checkedOn!, at })
-  return made.kind !== 'conflict' && made.commit === sha
-}
-
 async function landPatiently(
   { ports, git, repo }: Settling,
   landing: Landing,
@@ -214,28 +205,14 @@ async function landPatiently(
   }
 }
 
-/**
- * What a landing that was begun has in place goes back before anything else is done with its work, unless the branch has it. Only one of a run that succeeded
- * can have begun.
- */
-async function endLanding(
-  { ports, git, repo, workspace }: Settling,
-  end: typeof giveUp | typeof takeBack,
-): Promise<TakenBack> {
-  const { runId, branch: target, work, base, checkedOn: from, sha: to, conflicts } = workspace
-  if (to === null || from === null || to === from || work === base || conflicts.length > 0) return NOTHING_BEGUN
-  if ((await ports.store.read(findRun, runId))?.state !== 'succeeded') return NOTHING_BEGUN
-  // Somebody may have swept it away meanwhile. If it cannot be made, that matters only where something is in place.
-  await isMade(git, repo, workspace).catch(() => {})
-  return end(git, repo, { target, from, to, runId })
-}
-
-const NOTHING_BEGUN: TakenBack = { kind: 'back', unseen: [] }
-
 const branchOf = ({ branch }: Workspace) => branch.replace(/^refs\/heads\//, '')
 
+const begunWords = (trees: readonly string[]) => `its landing was begun in ${trees.join(', ')}, which is not there`
+
+const FOLLOWS = 'its index follows when that is back, and a commit there before would undo the work'
+
 const unseenWords = (trees: readonly string[]) =>
-  `its landing was begun in ${trees.join(', ')}, which is not there: what it had put in place there could not be taken back`
+  `${begunWords(trees)}: what it had put in place there could not be taken back`
 
 /** What is there is kept under our ref before anything is removed. */
 async function discard(settling: Settling): Promise<void> {
@@ -243,7 +220,9 @@ async function discard(settling: Settling): Promise<void> {
   const { store, workerId } = ports
   const ended = await endLanding(settling, giveUp)
   if (ended.kind === 'landed') {
-    const why = `${branchOf(workspace)} had it already`
+    const { unseen } = ended
+    const later = unseen.length === 0 ? '' : `; ${begunWords(unseen)}: ${FOLLOWS}`
+    const why = `${branchOf(workspace)} had it already${later}`
     return void (await store.apply(landedWorkspace, workspace.runId, workerId, why, 0))
   }
   const { runId, folder, request, opening, work } = workspace

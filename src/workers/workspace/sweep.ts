@@ -13,12 +13,13 @@ import { removeFolder, removeGoing } from '../../git/remove.ts'
 import { repositoriesSweptOn, sweepWorkspace, sweepableOn, sweptIn } from '../../workspace/settle.ts'
 import { findWorkspace, refOfRun } from '../../workspace/workspace.ts'
 import type { Workspace } from '../../workspace/workspace.ts'
+import { isLeftBegun } from './end-landing.ts'
 import type { WorkspacePorts } from './ports.ts'
 
 /** Its time is over: nobody can ask for it any more, and then what is left of it is removed. */
 export async function sweepOne(ports: WorkspacePorts, runId: RunId): Promise<void> {
   const workspace = await ports.store.read(findWorkspace, runId)
-  if (workspace === undefined) return
+  if (workspace === undefined || (await isLeftBegun(ports, workspace))) return
   if (await ports.store.apply(sweepWorkspace, runId)) {
     await ports.point?.('workspace/swept')
     return removeAll(ports, workspace)
