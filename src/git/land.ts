@@ -68,11 +68,11 @@ export interface TakenBack {
  */
 export async function giveUp(asked: Git, repo: Repository, landing: Landing): Promise<TakenBack> {
   const { signal: _, ...git } = asked
-  const tip = await readRef(git, repo, landing.target)
-  if (tip !== undefined) {
-    await setOwnRef(git, repo, givenUp(landing), tip)
-    refuseLocked(repo, landing.target)
-  }
+  const { target, from } = landing
+  // A branch that is away may come back, and if it is where it was, this commit is there.
+  const there = (await readRef(git, repo, target)) ?? ((await isStored(git, repo, from)) ? from : undefined)
+  if (there !== undefined) await setOwnRef(git, repo, givenUp(landing), there)
+  refuseLocked(repo, target)
   return takeBack(git, repo, landing)
 }
 
@@ -91,9 +91,12 @@ export async function takeBack(asked: Git, repo: Repository, landing: Landing): 
   const tip = await readRef(git, repo, landing.target)
   if (tip === undefined) return { kind: 'back', unseen }
   // Nothing but the branch names it: one that is not there was swept away, so the branch does not have it.
-  const made = await runGit(git, ['cat-file', '-e', landing.to], { gitDir: repo.commonDir }, [0, 1])
-  const isThere = made.code === 0 && (await isIn(git, repo, landing.to, tip))
-  return { kind: isThere ? 'landed' : 'back', unseen }
+  const hasIt = (await isStored(git, repo, landing.to)) && (await isIn(git, repo, landing.to, tip))
+  return { kind: hasIt ? 'landed' : 'back', unseen }
+}
+
+async function isStored(git: Git, repo: Repository, commit: Sha): Promise<boolean> {
+  return (await runGit(git, ['cat-file', '-e', commit], { gitDir: repo.commonDir }, [0, 1])).code === 0
 }
 
 /** Known again to a database that was restored. Whoever gave it up counts on it that it does not land. */

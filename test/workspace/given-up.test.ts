@@ -109,9 +109,10 @@ test.each([
   { where: 'before it looks whether it may', point: 'land/moving', isOut: true },
   { where: 'at the very last moment', point: 'land/branch-moving', isOut: true },
   { where: 'that nobody has checked out', point: 'land/branch-moving', isOut: false },
+  { where: 'that was away at that moment', point: 'land/branch-moving', isOut: true, isAway: true },
 ])(
   'a worker that is paused in a landing moves no branch that was given up meanwhile, $where [X2]',
-  async ({ point, isOut }) => {
+  async ({ point, isOut, isAway = false }) => {
     const stage = await WorkStage.begin()
     const { world, store } = stage
     const [{ files: atFirst }, base] = [stage.seen(), world.tip('main')]
@@ -131,7 +132,9 @@ test.each([
       yield* change(sql`update workspaces set settle_until = 0, error = 'in the way' where run_id = ${id}`)
     })
     expect(await store.apply(askDiscard, id, person)).toMatchObject({ kind: 'asked' })
+    if (isAway) world.user(['branch', '-q', '-m', 'main', 'away'])
     expect((await settle(stage, id)).state).toBe('discarded')
+    if (isAway) world.user(['branch', '-q', '-m', 'away', 'main'])
     expect([stage.seen(), left(stage)]).toEqual([before, []])
     awake.resolve()
     await performed
