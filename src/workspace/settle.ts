@@ -127,29 +127,31 @@ export function* readyWorkspace(runId: RunId, workerId: WorkerId, reason: string
 }
 
 /**
- * `work` is where its content can be found until its time is over; undefined if that is still the commit from before, if any. `unseen` is
- * what could not be looked at.
+ * `work` is where its content can be found until its time is over; undefined if that is still the commit from before, if any. `unseen`: in
+ * which trees nobody could look, and what that means, which stays a part of the reason.
  */
 export function* discardedWorkspace(
   runId: RunId,
   workerId: WorkerId,
   work: Prepared | undefined,
   keptMs: number,
-  unseen: string | null = null,
+  unseen: { readonly error: string; readonly why: string } | null = null,
 ) {
   const found =
     work === undefined
       ? sql`sha = null`
       : sql`work = ${work.work}, sha = null, changed = ${JSON.stringify(work.changed)}, changed_count = ${work.changedCount},
         lines_added = ${work.linesAdded}, lines_removed = ${work.linesRemoved}, left_out = ${JSON.stringify(work.leftOut)}, left_out_count = ${work.leftOutCount}`
-  const change = sql`state = 'discarded', ${found}, keep_until = ${now} + ${keptMs}`
+  const reason = unseen === null ? sql`reason` : sql`coalesce(reason || '; ', '') || ${unseen.why}`
+  const change = sql`state = 'discarded', ${found}, reason = ${reason}, keep_until = ${now} + ${keptMs}`
   const done = yield* settle(runId, workerId, change, ['discarding'])
-  return done === undefined || unseen === null ? done : yield* trouble(done, unseen)
+  return done === undefined || unseen === null ? done : yield* trouble(done, unseen.error)
 }
 
 /** A branch of the user's has it, by a name that a person gave. */
 export function* keptWorkspace(runId: RunId, workerId: WorkerId) {
-  const change = sql`state = 'kept', reason = 'kept by ' || wish_by, keep_until = ${now}`
+  const before = sql`case when state = 'discarded' then coalesce(reason || '; ', '') else '' end`
+  const change = sql`state = 'kept', reason = ${before} || 'kept by ' || wish_by, keep_until = ${now}`
   return yield* settle(runId, workerId, change, ['ready', 'discarded', 'quarantined'])
 }
 

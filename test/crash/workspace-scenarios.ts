@@ -217,6 +217,10 @@ const settling: readonly Scenario[] = [
     const { runId, workerId } = await settlingAfter(store, timedOut)
     return [runId, workerId, prepared, 60_000]
   }),
+  scenario({ discardedWorkspace }, 'a tree of it is not there', async ({ store }) => {
+    const { runId, workerId } = await settlingAfter(store, timedOut)
+    return [runId, workerId, undefined, 0, { error: '/other is not there', why: 'nobody could look there' }]
+  }),
   scenario({ quarantineWorkspace }, 'its repository is gone', async ({ store }) => {
     const { runId, workerId } = await settlingAfter(store, succeeded)
     return [runId, workerId, 'there is no repository any more']

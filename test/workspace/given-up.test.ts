@@ -210,11 +210,20 @@ describe('a landing that was begun in a working tree that never comes back', () 
     const given = await settle(stage, id)
     expect(given).toMatchObject({ state: 'discarded', landing: false })
     // What was put in place there nobody could look at.
-    expect(given.error).toContain(`${join(stage.world.folder, 'other')}, which is not there`)
+    const warning = `its landing was begun in ${join(stage.world.folder, 'other')}, which is not there`
+    expect(given.reason).toContain(warning)
     expect(describeFiles(viewWorkspace(given) as WorkspaceView)).not.toContain('as it was')
+    const events = await stage.store.read(runEventsAfter, id, 0, 100)
+    expect(events.find(({ type }) => type === 'workspace.discarded')?.data).toMatchObject({ reason: given.reason })
     // Whoever finds that tree again can work in it.
     expect(existsSync(join(stage.world.project, '.git/worktrees/other/index.lock'))).toBe(false)
     expect((await stage.through('echo more > more.txt')).workspace.state).toBe('landed')
+    // Whatever is asked for next, it is still said.
+    await stage.store.apply(askKeep, id, person, 'elsewhere')
+    for (const asked of [await stage.workspace(id), await settle(stage, id)]) {
+      expect(asked).toMatchObject({ state: 'discarded', reason: given.reason })
+      expect(describeFiles(viewWorkspace(asked) as WorkspaceView)).not.toContain('as it was')
+    }
     await stage.assertSound()
   })
 

@@ -48,9 +48,9 @@ function because({ reason, check, state }: Workspace): string {
   return reason === undefined ? '' : `: ${reason}`
 }
 
-/** What was begun in a working tree that is not there nobody could take back. */
-const yourTree = ({ error }: Workspace) =>
-  error === undefined ? 'Your tree is as it was.' : `${error.charAt(0).toUpperCase()}${error.slice(1)}.`
+/** What was begun in a working tree that is not there nobody could take back: then the reason says so. A wish takes the place of the error. */
+const yourTree = ({ error, wish }: Workspace) =>
+  error === undefined && wish === undefined ? ' Your tree is as it was.' : ''
 
 const SENTENCES: Readonly<Partial<Record<Workspace['state'], (workspace: Workspace) => string>>> = {
   opened: () => 'Its own tree is being made. Yours is untouched.',
@@ -59,11 +59,13 @@ const SENTENCES: Readonly<Partial<Record<Workspace['state'], (workspace: Workspa
   checked: () => 'It was checked. Your tree is untouched.',
   decided: ({ branch, error }) =>
     `It is landing on ${branch}.${error === undefined ? '' : ` That did not work yet: ${error}`}`,
-  landed: ({ branch, changedCount }) =>
-    changedCount === 0 ? 'It changed no file.' : `It landed on ${branch}, whole and checked.`,
+  landed: (workspace) =>
+    workspace.changedCount === 0
+      ? 'It changed no file.'
+      : `It landed on ${workspace.branch}, whole and checked${because(workspace)}.`,
   ready: (workspace) => `It is ready and did not land${because(workspace)}. Nothing of yours was touched.`,
   discarding: (workspace) => `It is being put aside${because(workspace)}.`,
-  discarded: (workspace) => `It was discarded${because(workspace)}. ${yourTree(workspace)}`,
+  discarded: (workspace) => `It was discarded${because(workspace)}.${yourTree(workspace)}`,
   quarantined: (workspace) =>
     `What became of it cannot be proven${because(workspace)}. Nothing more is done without you.`,
   kept: ({ keptAs, branch }) => `It is kept as the branch ${keptAs ?? branch}.`,

@@ -34,10 +34,10 @@ export function choicesFor({ state, wish, error }: Workspace): readonly Choice[]
 }
 
 const DONE: Readonly<Partial<Record<Workspace['state'], (workspace: Workspace) => string>>> = {
-  landed: ({ branch }) => `It is on ${branch}.`,
+  landed: ({ branch, reason }) => `It is on ${branch}${reason === undefined ? '' : `: ${reason}`}.`,
   kept: ({ keptAs }) => `It is kept as the branch ${keptAs ?? ''}.`,
   discarded: ({ error }) =>
-    `Discarded. It can be brought back for a while.${error === undefined ? '' : ` But ${error}.`}`,
+    `Discarded. It can be brought back for a while.${error === undefined ? '' : ` But ${error}: what was put in place there could not be taken back.`}`,
 }
 
 /** Does it, and says what came of that: work that could not land waits with another reason than before. */

@@ -1,5 +1,5 @@
 import type { Output } from '../words/output.ts'
-import { describeVerdict, shortSha, size, tailOf } from './workspace-words.ts'
+import { describeVerdict, isAsItWas, shortSha, size, tailOf } from './workspace-words.ts'
 import type { WorkspaceView } from '../words/views.ts'
 
 /** What became of a run's files, for whoever started it: what happened, why, and the commands that go on from there. */
@@ -55,10 +55,11 @@ const hindrance = ({ error }: WorkspaceView) => (error === undefined ? '' : `, w
 const checkWords = ({ check }: WorkspaceView) => (check === undefined ? '' : `, check ${describeVerdict(check)}`)
 
 /** The check's own words, if it is the reason. */
-function unlanded({ check, reason }: WorkspaceView): string[] {
-  if (check === undefined || check.verdict === 'passed')
-    return [`nothing landed, and your tree is as it was: ${reason ?? 'its run did not succeed'}`]
-  return ['nothing landed, and your tree is as it was', ...checkPrinted(check)]
+function unlanded(workspace: WorkspaceView): string[] {
+  const { check, reason = 'its run did not succeed' } = workspace
+  const said = isAsItWas(workspace) ? 'nothing landed, and your tree is as it was' : 'nothing landed'
+  if (check === undefined || check.verdict === 'passed') return [`${said}: ${reason}`]
+  return [said, ...checkPrinted(check)]
 }
 
 const checkPrinted = ({ output }: NonNullable<WorkspaceView['check']>): string[] =>

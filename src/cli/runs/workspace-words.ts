@@ -81,10 +81,14 @@ const STATES: Readonly<Partial<Record<WorkspaceView['state'], string>>> = {
   would_discard: 'a shadow: a transaction would have kept it out of your tree',
 }
 
-export function describeState({ state, keptAs, error }: Pick<WorkspaceView, 'state' | 'keptAs' | 'error'>): string {
+/** Of what was discarded: otherwise it may be that nobody could look at your tree, and the reason says so. A wish takes the place of the error. */
+export const isAsItWas = ({ error, wish }: Pick<WorkspaceView, 'error' | 'wish'>) =>
+  error === undefined && wish === undefined
+
+export function describeState(workspace: Pick<WorkspaceView, 'state' | 'keptAs' | 'error' | 'wish'>): string {
+  const { state, keptAs } = workspace
   if (state === 'kept' && keptAs !== undefined) return `kept as the branch ${keptAs}`
-  // It may be that nobody could look at your tree.
-  if (state === 'discarded' && error !== undefined) return state
+  if (state === 'discarded' && !isAsItWas(workspace)) return state
   return STATES[state] ?? state
 }
 

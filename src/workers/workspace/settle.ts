@@ -211,8 +211,10 @@ const begunWords = (trees: readonly string[]) => `its landing was begun in ${tre
 
 const FOLLOWS = 'its index follows when that is back, and a commit there before would undo the work'
 
-const unseenWords = (trees: readonly string[]) =>
-  `${begunWords(trees)}: what it had put in place there could not be taken back`
+const unseenWords = (trees: readonly string[]) => ({
+  error: `${trees.join(', ')} is not there`,
+  why: `${begunWords(trees)}: what it had put in place there could not be taken back`,
+})
 
 /** What is there is kept under our ref before anything is removed. */
 async function discard(settling: Settling): Promise<void> {
