@@ -65,8 +65,7 @@ interface Doing {
 
 /**
  * Brings every action of one reply to its end: reads side by side, writes one after the other in the model's order. One
- * that fails does not stop the others. What had started before a crash comes first: it may still be under way, and it is ended
- * also where nothing else may begin.
+ * that fails does not stop the others. What had started before a crash is first looked up.
  */
 export async function settleActions(
   ports: ActPorts,
@@ -80,15 +79,11 @@ export async function settleActions(
     settled.set(action.id, end)
     ports.onAction(end)
   }
-  const begun = actions.filter(({ state }) => state === 'started')
-  const others = actions.filter(({ state }) => state !== 'started')
-  for (const some of [begun, others]) {
-    const reads = some.filter(({ effect }) => effect === 'read')
-    for (let next = 0; next < reads.length; next += LIMITS.readsTogether) {
-      await allOver(reads.slice(next, next + LIMITS.readsTogether).map(settle))
-    }
-    for (const action of some.filter(({ effect }) => effect === 'write')) await settle(action)
+  const reads = actions.filter(({ effect }) => effect === 'read')
+  for (let next = 0; next < reads.length; next += LIMITS.readsTogether) {
+    await allOver(reads.slice(next, next + LIMITS.readsTogether).map(settle))
   }
+  for (const action of actions.filter(({ effect }) => effect === 'write')) await settle(action)
   return actions.map((action) => settled.get(action.id) ?? action)
 }
 
