@@ -65,7 +65,8 @@ interface Doing {
 
 /**
  * Brings every action of one reply to its end: reads side by side, writes one after the other in the model's order. One
- * that fails does not stop the others. What had started before a crash is first looked up.
+ * that fails does not stop the others. What had started before a crash is first looked up, and ended also where nothing more may
+ * begin.
  */
 export async function settleActions(
   ports: ActPorts,
@@ -79,11 +80,17 @@ export async function settleActions(
     settled.set(action.id, end)
     ports.onAction(end)
   }
-  const reads = actions.filter(({ effect }) => effect === 'read')
-  for (let next = 0; next < reads.length; next += LIMITS.readsTogether) {
-    await allOver(reads.slice(next, next + LIMITS.readsTogether).map(settle))
+  try {
+    const reads = actions.filter(({ effect }) => effect === 'read')
+    for (let next = 0; next < reads.length; next += LIMITS.readsTogether) {
+      await allOver(reads.slice(next, next + LIMITS.readsTogether).map(settle))
+    }
+    for (const action of actions.filter(({ effect }) => effect === 'write')) await settle(action)
+  } catch (error) {
+    const begun = actions.filter(({ id, state }) => state === 'started' && !settled.has(id))
+    if (error instanceof Stopped && error.why === 'cancel-requested') for (const action of begun) await settle(action)
+    throw error
   }
-  for (const action of actions.filter(({ effect }) => effect === 'write')) await settle(action)
   return actions.map((action) => settled.get(action.id) ?? action)
 }
 

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
+import { pendingApprovals } from '../../src/actions/approval.ts'
+import { decideApproval } from '../../src/actions/decide.ts'
 import { startAction } from '../../src/actions/perform.ts'
 import { HoldfastError } from '../../src/base/errors.ts'
 import { versionOf } from '../../src/loop/version.ts'
@@ -112,5 +114,37 @@ describe.each(engines)('a loop that was taken over, on $name', (engine) => {
     await stage.run(taken)
     expect(stage.effects).toEqual(['a'])
     expect(await stage.actions(claim)).toMatchObject([{ state: 'done', tries: 2 }])
+  })
+
+  /** Two writes, of which the first waited for a person; its worker died in the second, and then the first was approved. */
+  async function begunBehind(stage: Stage): Promise<Claim> {
+    stage.policy = [{ tool: 'append', decision: 'ask' }, { decision: 'allow' }]
+    const calls = [
+      ['append', { entry: 'asked' }],
+      ['shout', { entry: 'begun' }],
+    ] as const
+    stage.replies = [{ calls }, { text: 'done' }]
+    const begun = Promise.withResolvers<void>()
+    stage.perform = () => {
+      begun.resolve()
+      return new Promise(() => {})
+    }
+    await stage.send('go')
+    const claim = await stage.claim()
+    void stage.run(claim)
+    await begun.promise
+    const [approval] = await stage.store.read(pendingApprovals, 1)
+    const approve = { kind: 'approve', digest: approval!.digest, by: 'ann', via: 'test' } as const
+    await stage.store.apply(decideApproval, approval!.id, approve)
+    return stage.takeOver(claim)
+  }
+
+  test('what its worker had begun is ended with a cancel, whatever stands before it in its reply [control/stop-means-stopped]', async () => {
+    const stage = await open()
+    const taken = await begunBehind(stage)
+    stage.recover = () => Promise.resolve({ kind: 'in-doubt', error: 'cut off', over: true })
+    expect(await stage.run(taken, AbortSignal.abort('cancelled'))).toEqual({ kind: 'stopped', why: 'cancel-requested' })
+    expect((await stage.actions(taken)).map(({ state }) => state)).toEqual(['approved', 'in_doubt'])
+    await assertInvariants(stage.store)
   })
 })
