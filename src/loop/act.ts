@@ -105,7 +105,8 @@ async function allOver(work: readonly Promise<void>[]): Promise<void> {
 async function settleOne(doing: Doing): Promise<Action> {
   const { ports, attempt, action, signal } = doing
   if (isSettled(action.state) || action.state === 'waiting') return action
-  if (action.state === 'started') return recoverAction(doing)
+  // Not by a worker that has lost its lease: to look ends what is under way, and its taker does that.
+  if (action.state === 'started' && signal.reason !== 'lease-lost') return recoverAction(doing)
   // Told to stop, by the turn's time or a person: what has not begun is withdrawn with the run.
   if (signal.aborted) throw new Stopped('cancel-requested')
   const tool = ports.tools.get(action.tool)

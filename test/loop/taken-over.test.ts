@@ -147,4 +147,21 @@ describe.each(engines)('a loop that was taken over, on $name', (engine) => {
     expect((await stage.actions(taken)).map(({ state }) => state)).toEqual(['approved', 'in_doubt'])
     await assertInvariants(stage.store)
   })
+
+  test('a worker that has lost its lease looks up nothing that was begun: its taker does [runs/fenced]', async () => {
+    const stage = await open()
+    const taken = await begunBehind(stage)
+    let looks = 0
+    stage.recover = () => {
+      looks += 1
+      return Promise.resolve({ kind: 'in-doubt', error: 'cut off' })
+    }
+    expect(await stage.run(taken, AbortSignal.abort('lease-lost'))).toEqual({
+      kind: 'stopped',
+      why: 'cancel-requested',
+    })
+    expect(looks).toBe(0)
+    expect((await stage.actions(taken)).map(({ state }) => state)).toEqual(['approved', 'started'])
+    await assertInvariants(stage.store)
+  })
 })

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 
 import { systemClock } from '../../src/base/clock.ts'
 import type { Clock } from '../../src/base/clock.ts'
+import { versionOf } from '../../src/loop/version.ts'
 import { MCP_LIMITS } from '../../src/tools/mcp/limits.ts'
 import { McpWorld, call, perform } from './mcp-support.ts'
 import type { Rules } from './mcp-support.ts'
@@ -147,6 +148,15 @@ test('a call that was cancelled before the server was there was never sent, and 
   expect(processesWith(`rude-mcp-server.mjs\0${world.folder}`)).toEqual([])
 })
 
+test('a run that is stopped before the server was there has its tools as they were accepted, to settle what was begun', async () => {
+  const world = (await McpWorld.open()).polite()
+  const before = await world.tool('mcp:polite/add')
+  await world.servers.close()
+  world.anotherProcess()
+  const [tool] = (await world.tools(['mcp:polite/add'], { signal: AbortSignal.abort('cancelled') })).values()
+  expect(versionOf(tool)).toBe(versionOf(before))
+})
+
 test('after a crash what was sent is in doubt, and what was not never will be [actions/no-blind-retry]', async () => {
   const world = (await McpWorld.open()).polite()
   const tool = await world.tool('mcp:polite/add')
@@ -154,6 +164,8 @@ test('after a crash what was sent is in doubt, and what was not never will be [a
   await sent.outcome
   expect(await tool.recover!(sent.context)).toMatchObject({ kind: 'in-doubt' })
   const late = newContext({ folder: world.folder })
+  expect(await tool.recover!(late)).toEqual({ kind: 'never-started' })
+  // Whoever found that out may die before he acts on it: it stays so for the next one.
   expect(await tool.recover!(late)).toEqual({ kind: 'never-started' })
   // A worker that was paused before it sent the call wakes up, and finds that another has taken over.
   const outcome = await tool.perform({ entry: 'b' }, late)

@@ -73,7 +73,7 @@ async function pinnedTools(server: string, ports: McpPorts, run: RunOfTools, sig
     )
   } catch (error) {
     // What was under way has to be settled all the same; a call that needs the server will say that it is not there.
-    if (!run.resumed || known === undefined) throw error
+    if (known === undefined || !(run.resumed || signal.aborted)) throw error
     return asAccepted(pins)
   }
   const offered = readable(server, listed, warn)

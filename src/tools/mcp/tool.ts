@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describeError } from '../../base/errors.ts'
 import { createFileOnce, errorCode } from '../../base/files.ts'
@@ -133,10 +134,12 @@ export const changedSentence = (server: string, tool: string): string =>
 
 /**
  * The request's intent, on disk before a byte of it is sent, once: either the worker that performs it writes this, or the
- * one that takes over and thereby proves that it was never sent and never will be.
+ * one that takes over and thereby proves that it was never sent and never will be, to whoever takes over from it too.
  */
 async function claimTry({ folder }: ToolContext, how: 'sent' | 'fenced'): Promise<'won' | 'lost'> {
-  return (await createFileOnce(join(folder, 'request'), how)) === 'created' ? 'won' : 'lost'
+  const file = join(folder, 'request')
+  if ((await createFileOnce(file, how)) === 'created') return 'won'
+  return how === 'fenced' && (await readFile(file, 'utf8')) === how ? 'won' : 'lost'
 }
 
 /** The server ended with its worker. What it had done by then it can tell nobody. */
