@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 
-import type { Campaign, Method, Outcome } from '../method.ts'
+import type { Campaign, Method } from '../method.ts'
+import { played } from '../played.ts'
 import { inWords, leastThatFails } from '../shorter.ts'
 import { play } from './case.ts'
 import { STRENGTHS, planOf, shorterThan } from './plan.ts'
@@ -46,7 +47,8 @@ export async function sideBySide(
       const plan = planOf(seed, kept)
       const turn = seed
       const isAlone = plan.ending === 'daemon killed'
-      tell(await yards.inside(plan.strength, isAlone, (yard) => play(turn, plan, yard)).catch(brokeOff(turn)))
+      // Perhaps not even its yard can be opened.
+      tell(await played(turn, () => yards.inside(plan.strength, isAlone, (yard) => play(turn, plan, yard))))
     }
   }
   const leave = () => void yards.close().then(() => process.exit(130))
@@ -59,11 +61,6 @@ export async function sideBySide(
     await yards.close()
   }
 }
-
-/** Where not even its yard could be opened. */
-const brokeOff =
-  (seed: number) =>
-  (error: unknown): Outcome => ({ seed, faults: {}, runs: 0, effects: 0, problems: [`broke off: ${String(error)}`] })
 
 /** A yard for each containment, and another one for those who kill its daemon, one after the other. */
 class Yards {
