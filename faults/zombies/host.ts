@@ -97,8 +97,12 @@ async function serve(order: Begin): Promise<() => Promise<number>> {
   return async () => {
     stopTending()
     gate.reconnect()
+    // Where it stands is told: one that never comes to its end has said how far it got.
+    say('drains')
     const { handedOver } = await worker.drain(5_000)
+    say('closes', 'its crew')
     await crew.close()
+    say('closes', 'its store')
     await store.close()
     return handedOver
   }

@@ -142,7 +142,10 @@ class EmbeddedRuntime implements Runtime {
     workers = LIMITS.embeddedWorkers,
     calls = LIMITS.callsAtWork,
   }: { readonly workers?: number; readonly calls?: number } = {}): Promise<void> {
-    this.#worker ??= this.#start(workers, calls)
+    this.#worker ??= this.#start(workers, calls).catch((error: unknown) => {
+      this.#worker = undefined
+      throw error
+    })
     await this.#worker
   }
 

@@ -9,14 +9,16 @@ import type { Transition } from '../store/transition.ts'
 
 /**
  * Forgets what was delivered or replaced long ago, with its attachments, and which ends of turns were heard: a bounded
- * number at a time, so that it stays a short transaction. What a run that has not ended took is still needed to answer it. Dead
+ * number at a time, so that it stays a short transaction. What a run that has not ended took is still needed to answer it.
+ * Who ended a run may have had a clock that was far behind: its completion is no older than the word that asked for it. Dead
  * letters stay until somebody purges them. Counted: PostgreSQL may answer `not exists` from a hash of all runs.
  */
 export function* forgetMessages(limit: number): Transition<number> {
   const messages = yield* run(sql`delete from messages where id in (
     select m.id from messages m where m.state in ('consumed', 'replaced') and m.settled_at <= ${now} - ${LIMITS.messagesKeptMs}
       and m.created_at <= ${now} - ${LIMITS.messagesKeptMs}
-      and (select count(*) from runs r where r.id = m.consumed_by_run and r.ended_at is null) = 0
+      and (select count(*) from runs r where r.id in (m.consumed_by_run, substr(m.key, 5))
+        and (r.ended_at is null or r.created_at > ${now} - ${LIMITS.messagesKeptMs})) = 0
     order by m.settled_at limit ${limit})`)
   const ends = yield* run(sql`delete from turn_ends where id in (
     select id from turn_ends where heard_at <= ${now} - ${LIMITS.messagesKeptMs} order by heard_at limit ${limit})`)

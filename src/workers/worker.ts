@@ -132,7 +132,8 @@ export class Worker {
   /** The daemon's life: take over what was lost, then claim whenever there is something and a place for it. */
   async start(): Promise<void> {
     const watch = await this.watch()
-    await this.recover()
+    // As at each tick: a database that is away for a moment keeps nobody from starting.
+    await doEach([this.#recovery], this.#options.warn)
     void this.#workspaces.begin()
     void sweepRemains(this.#options.home, this.#options.store, this.#options.clock).catch((error: unknown) =>
       this.#options.warn(`old output could not be removed: ${describeError(error)}`),
@@ -238,12 +239,14 @@ export class Worker {
     if (says) await this.#options.store.apply(stopWorker, this.id)
   }
 
+  readonly #recovery: Job = { what: 'recovery', work: () => this.recover() }
+
   /** Once a tick: what is lost elsewhere, what waited too long. Never throws, it is tried again anyway. */
   async tend(): Promise<void> {
     const { store, warn, home, replaySpool, occurrencesKeptMs } = this.#options
     const jobs: Job[] = [
       { what: 'what was let go of', work: () => this.#release() },
-      { what: 'recovery', work: () => this.recover() },
+      this.#recovery,
       { what: 'runs that waited too long', work: () => store.apply(expireQueued, LIMITS.page) },
       { what: 'approvals that nobody gave', work: () => store.apply(expireApprovals, LIMITS.page) },
       { what: 'runs that are due', work: () => store.apply(resumeDue, LIMITS.page) },

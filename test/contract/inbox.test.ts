@@ -46,6 +46,7 @@ const message = (key: string, more: Partial<NewMessage> = {}): NewMessage => ({
 })
 
 const by = { kind: 'hand' } as const
+const DAY_MS = 86_400_000
 const lease = (store: Store, id: string, limit = 20, bytes: number = LIMITS.deliveryBytes) =>
   store.apply(leaseMessages, { id, threadId: PARENT, by, limit, bytes })
 const keys = (messages: readonly { readonly key: string }[]) => messages.map(({ key }) => key)
@@ -404,6 +405,20 @@ describe.each(engines)('an inbox on $name', (engine) => {
     await store.apply(finishRun, claim.ref, { state: 'succeeded' })
     expect(await store.apply(forgetMessages, 10)).toBe(1)
     await assertInvariants(store)
+  })
+
+  test('how long a completion is kept counts from when its run was asked for, whatever the clock said that ended it', async () => {
+    const { store, clock } = await open()
+    const { ref } = await running(store, { parentThreadId: PARENT })
+    clock.step(-400 * DAY_MS)
+    await store.apply(finishRun, ref, { state: 'succeeded' })
+    await lease(store, 'behind')
+    await store.apply(acknowledgeDelivery, 'behind')
+    clock.step(400 * DAY_MS)
+    expect(await store.apply(forgetMessages, 10)).toBe(0)
+    await assertInvariants(store)
+    clock.step(LIMITS.messagesKeptMs)
+    expect(await store.apply(forgetMessages, 10)).toBe(1)
   })
 
   test('an id that was used for another message is not lost', async () => {

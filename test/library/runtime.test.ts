@@ -1,9 +1,10 @@
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 
-import { createRuntime, defineAgent, defineTool, notDone } from '../../src/index.ts'
+import { createRuntime, defineAgent, defineFunction, defineTool, notDone } from '../../src/index.ts'
 import type { AgentEvent, LanguageModel } from '../../src/index.ts'
 import type { ThreadId } from '../../src/base/ids.ts'
 import { createRuntime as openRuntime } from '../../src/runtime.ts'
@@ -280,4 +281,18 @@ test('closing twice is closing once, and an idle runtime closes at once', async 
   onTestFinished(() => runtime.close())
   await runtime.start()
   await Promise.all([runtime.close(), runtime.close()])
+})
+
+test('a start that failed can be asked for again', async () => {
+  const home = join(temporaryFolder(), 'home')
+  const hello = defineFunction('hello', () => 'hello')
+  const runtime = await createRuntime({ home, agents: [hello] })
+  onTestFinished(() => runtime.close())
+  const side = new DatabaseSync(join(home, 'holdfast.db'))
+  onTestFinished(() => side.close())
+  side.exec('alter table workers rename to elsewhere')
+  await expect(runtime.start()).rejects.toThrow('workers')
+  side.exec('alter table elsewhere rename to workers')
+  await runtime.start()
+  expect(await (await runtime.call({ function: 'hello' })).result()).toBe('hello')
 })

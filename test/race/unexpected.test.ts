@@ -45,6 +45,26 @@ describe.each(engines)('a defect while a run is carried out, on $name', (engine)
     await worker.drain(0)
     await assertInvariants(store)
   })
+
+  test('does not keep a worker from starting: what others lost is looked for again', async () => {
+    const store = await (await engine.database()).open()
+    let failures = 1
+    const read: Store['read'] = (look, ...args) => {
+      const isLook = (look as unknown) === heldAttempts
+      if (isLook && failures-- > 0) return Promise.reject(new Error('the network is gone'))
+      return store.read(look, ...args)
+    }
+    const place = new Installation()
+    const [program, ...args] = place.append('once')
+    const { id } = await submitted(store, { request: { kind: 'command', argv: [program!, ...args], cwd: '/' } })
+    const apply: Store['apply'] = (change, ...given) => store.apply(change, ...given)
+    const worker = await oneWorker({ ...storeMethods(store), apply, read })
+    await worker.start()
+    expect(failures).toBe(0)
+    await until('the run has ended', async () => isTerminal((await reread(store, id)).state) || undefined)
+    expect(place.effects()).toEqual(['once'])
+    await worker.drain(0)
+  })
 })
 
 /** A command that was taken over as often as it may be, is at work, and with which no worker can go on. */
