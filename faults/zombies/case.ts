@@ -8,7 +8,7 @@ import { attemptsOf } from '../../src/runs/attempt.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Outcome } from '../method.ts'
-import { allRuns, isAtRest, takeoversFrom, verdictOn } from './check.ts'
+import { allRuns, isAtRest, storyOf, takeoversFrom, verdictOn } from './check.ts'
 import type { Excuses, SelfFence } from './check.ts'
 import type { Databases, Place } from './databases.ts'
 import type { Begin, WrongClock } from './host.ts'
@@ -52,6 +52,7 @@ class Scene {
    */
   freeAt = 0
   restedAt: number | undefined
+  story: readonly string[] = []
 
   constructor(plan: Plan, store: Store, place: Place, waiting: readonly Host[], problems: string[]) {
     this.problems = problems
@@ -166,6 +167,7 @@ async function act(scene: Scene, hosts: Hosts): Promise<Pick<Outcome, 'runs' | '
       problems.push(`a run that had ended was changed by one that came back: ${run.id}`)
   await endAll(scene)
   problems.push(...(await verdictOn(store, ledger, scene.promised, excusesOf(scene))))
+  scene.story = await storyOf(store, problems)
   const [runs, effects] = [(await allRuns(store)).length, linesOf(ledger).length]
   return { runs, effects, ...(recoveryMs === undefined ? {} : { recoveryMs }) }
 }
@@ -195,7 +197,8 @@ function told(problems: readonly string[], scene: Scene | undefined): string[] {
   return [
     ...problems,
     JSON.stringify(plan),
-    ...new Set(lines.filter((line) => !/ (up|ready|ended|worker)\b/.test(line))),
+    ...scene.story,
+    ...new Set(lines.filter((line) => !/ (up|ready|ended)\b/.test(line))),
   ]
 }
 

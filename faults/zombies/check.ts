@@ -69,6 +69,16 @@ export async function verdictOn(
   ]
 }
 
+/** What is written down of the runs that something is wrong with. */
+export async function storyOf(store: Store, problems: readonly string[]): Promise<string[]> {
+  const about = new Set(problems.flatMap((problem) => problem.match(/run_\w+/g) ?? []))
+  if (about.size === 0) return []
+  const events = await store.read(eventsAfter, 0, MOST_EVENTS)
+  return events
+    .filter(({ runId }) => runId !== null && about.has(runId))
+    .map(({ at, type, runId, data }) => `${at} ${runId} ${type} ${JSON.stringify(data)}`)
+}
+
 /** The same thing, done again in the same run. */
 function doubles(lines: readonly Line[]): string[] {
   const seen = new Map<string, number>()
