@@ -244,9 +244,11 @@ function judge(trial: Trial, run: Run, diskMiB: number, isCancelled: boolean | u
   problems.push(...yard.unanswered.splice(0).map((error) => `the daemon did not answer: ${error}`))
 }
 
+/** What is removed while we look takes nothing. */
 function mebibytes(folder: string | undefined): number {
   if (folder === undefined || !existsSync(folder)) return 0
-  return readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).blocks / 2_048, 0)
+  const blocks = (name: string) => statSync(join(folder, name), { throwIfNoEntry: false })?.blocks ?? 0
+  return readdirSync(folder).reduce((sum, name) => sum + blocks(name) / 2_048, 0)
 }
 
 /** Whatever we promise: what is left of it goes before the next one comes. */

@@ -4,6 +4,7 @@ import { record } from '../events/event.ts'
 import { now, sql } from '../store/sql.ts'
 import { first } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
+import { mayBegin } from '../runs/attempt.ts'
 import type { AttemptRef } from '../runs/attempt.ts'
 import { holdRun, resumeDecided } from '../runs/park.ts'
 import { findRun } from '../runs/run.ts'
@@ -68,8 +69,7 @@ export function* startAction(attempt: AttemptRef, id: ActionId, current: Now): T
     actionRow,
     sql`update actions set state = 'started', tries = tries + 1, started_at = ${now}, home = ${homeOf(attempt)}
       where id = ${id} and state = 'approved' and ${marked(action, current.agent, current.once)}
-        and exists (select 1 from runs where id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running'
-          and cancel_requested_at is null)
+        and ${mayBegin(attempt)}
       returning *`,
   )
   if (started === undefined) return yield* notStarted(attempt, action, current)
@@ -207,8 +207,7 @@ export function* restartAction(attempt: AttemptRef, action: Action, current: Cur
     actionRow,
     sql`update actions set tries = tries + 1, home = ${homeOf(attempt)}
       where id = ${action.id} and state = 'started' and tries = ${action.tries}
-        and exists (select 1 from runs where id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running'
-          and cancel_requested_at is null)
+        and ${mayBegin(attempt)}
       returning *`,
   )
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 
 import type { ActionId, RunId } from '../base/ids.ts'
+import { mayBegin } from '../runs/attempt.ts'
 import { holdRun } from '../runs/park.ts'
 import { findRun } from '../runs/run.ts'
 import type { Run } from '../runs/run.ts'
@@ -137,12 +138,12 @@ export type Again =
 
 /** A person said that it did not happen and is to be done: by the same key, by the run's current attempt, not after a cancel. */
 export function* startAgain(ref: StepsRef, { id, tries }: Action): Transition<Again> {
-  const { runSeq, runId, fence } = ref
+  const { runSeq } = ref
   const started = yield* first(
     actionRow,
     sql`update actions set state = 'started', tries = tries + 1, started_at = ${now}
       where id = ${id} and state = 'approved' and tries = ${tries}
-        and exists (select 1 from runs where id = ${runId} and fence = ${fence} and state = 'running' and cancel_requested_at is null)
+        and ${mayBegin(ref)}
       returning *`,
   )
   if (started === undefined) return yield* notAgain(ref, id, tries)

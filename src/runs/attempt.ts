@@ -1,7 +1,8 @@
 import type { AttemptId, RunId, WorkerId } from '../base/ids.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
-import { now, sql } from '../store/sql.ts'
+import { held, now, sql } from '../store/sql.ts'
+import type { Sql } from '../store/sql.ts'
 import { all, first, one, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { releaseSlots } from './capacity.ts'
@@ -49,6 +50,14 @@ export function* endAttempt(attempt: { readonly id: AttemptId }, outcome: Attemp
   if (ended !== undefined) yield* releaseSlots(ended.slots)
 }
 
+/**
+ * Nothing begins but by the run's current attempt, and nothing after a cancel. The run is held until the commit: who takes it over or cancels
+ * it at the same instant comes after that, and sees what was begun, or came before, and then it does not begin.
+ */
+export const mayBegin = ({ runId, fence }: Pick<AttemptRef, 'runId' | 'fence'>): Sql =>
+  sql`exists (select 1 from runs where id = ${runId} and fence = ${fence} and state = 'running'
+    and cancel_requested_at is null ${held})`
+
 export type Started = 'starting' | 'superseded' | 'cancel-requested'
 
 /**
@@ -58,8 +67,7 @@ export type Started = 'starting' | 'superseded' | 'cancel-requested'
 export function* recordStarting(attempt: AttemptRef): Transition<Started> {
   const changed = yield* run(sql`update attempts set starting_at = ${now}
     where id = ${attempt.id} and ended_at is null
-      and exists (select 1 from runs where id = ${attempt.runId} and fence = ${attempt.fence} and state = 'running'
-        and cancel_requested_at is null)`)
+      and ${mayBegin(attempt)}`)
   if (changed === 1) return 'starting'
   const alive = yield* findLiveAttempt.single(attempt.id)
   return alive === undefined ? 'superseded' : 'cancel-requested'

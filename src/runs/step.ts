@@ -4,9 +4,10 @@ import type { ActionId, RunId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
-import { now, sql, storedIn } from '../store/sql.ts'
+import { held, now, sql, storedIn } from '../store/sql.ts'
 import { GIVEN, all, change, one, run, single } from '../store/transition.ts'
 import type { Joint, Query, Transition } from '../store/transition.ts'
+import { mayBegin } from './attempt.ts'
 import type { AttemptRef } from './attempt.ts'
 
 /**
@@ -97,8 +98,7 @@ export interface Settled {
 export function* restartStep(ref: StepsRef, { name, tries }: Pick<Step, 'name' | 'tries'>): Transition<Restarted> {
   const restarted = yield* run(sql`update steps set tries = tries + 1
     where run_seq = ${ref.runSeq} and name = ${name} and state = 'started' and tries = ${tries}
-      and exists (select 1 from runs where seq = ${ref.runSeq} and fence = ${ref.fence} and state = 'running'
-        and cancel_requested_at is null)`)
+      and ${mayBegin(ref)}`)
   if (restarted === 1) {
     yield* run(sql`update actions set tries = tries + 1 where state = 'started' and tries = ${tries}
       and id = (select action_id from steps where run_seq = ${ref.runSeq} and name = ${name})`)
@@ -170,7 +170,7 @@ const READS: Joint = {
   likely: true,
   many: sql`insert into steps (run_seq, name, effect, state, tries, result, error, settled_by, started_at, settled_at)
     select given.run_seq, given.name, 'read', given.state, 1, given.result, given.error, given.settled_by, ${now}, ${now}
-    from ${GIVEN} where (select runs.fence = given.fence and runs.state = 'running' from runs where runs.seq = given.run_seq)
+    from ${GIVEN} where (select runs.fence = given.fence and runs.state = 'running' from runs where runs.seq = given.run_seq ${held})
     on conflict do nothing`,
 }
 
@@ -186,6 +186,7 @@ export const withdrawStep = ({ runId, fence }: AttemptRef, name: string): Query<
   run(sql`delete from steps where name = ${name} and state = 'started' and tries = 1
     and run_seq = (select seq from runs where id = ${runId} and fence = ${fence} and state = 'running')`)
 
+/** As `mayBegin`, for many. */
 const BEGUN: Joint = {
   table: 'steps',
   columns: [
@@ -198,7 +199,7 @@ const BEGUN: Joint = {
   many: sql`insert into steps (run_seq, name, effect, state, tries, started_at)
     select given.run_seq, given.name, 'write', 'started', 1, ${now}
     from ${GIVEN} where (select runs.fence = given.fence and runs.state = 'running' and runs.cancel_requested_at is null
-      from runs where runs.seq = given.run_seq)
+      from runs where runs.seq = given.run_seq ${held})
     on conflict do nothing`,
 }
 
