@@ -243,20 +243,22 @@ class Others {
     let seqs = this.#seqsIn.get(text)
     if (seqs === undefined) this.#seqsIn.set(text, (seqs = seqsOf(text)))
     return values.map((value, index) => {
-      if (!Array.isArray(value)) return value
-      if (seqs.includes(index)) return value.map((seq: number) => this.#seqs.get(seq) ?? seq)
-      return typeof value[0] === 'string' ? value.map((id: string) => this.#ids.get(id) ?? id) : value
+      const other = (each: unknown) =>
+        seqs.includes(index) ? this.#seqs.get(each as number) : this.#ids.get(each as string)
+      return Array.isArray(value) ? value.map((each: unknown) => other(each) ?? each) : (other(value) ?? value)
     })
   }
 }
 
-/** Which of the arrays that a statement is given have the numbers of runs. */
+/** Which of the values that a statement is given are, or have, the numbers of runs. */
 function seqsOf(text: string): number[] {
+  const alone = [...text.matchAll(/\$(\d+)::bigint as seq\b/g)].map(([, parameter]) => Number(parameter) - 1)
   const lists = text.matchAll(/unnest\(([^)]*)\) with ordinality as given \(([^)]*)\)/g)
-  return [...lists].flatMap(([, arrays = '', names = '']) => {
+  const inLists = [...lists].flatMap(([, arrays = '', names = '']) => {
     const place = names.split(', ').indexOf('seq')
     return place === -1 ? [] : [Number(/\d+/.exec(arrays.split(', ')[place] ?? '')?.[0]) - 1]
   })
+  return [...alone, ...inLists]
 }
 
 const isLook = (text: string) => /^select\b/i.test(text) && !/\bfor (?:no key )?(?:update|share)\b/i.test(text)

@@ -212,8 +212,8 @@ const BEGUN_FIRST: Joint = {
   ],
   key: [],
   many: sql`insert into steps (run_seq, name, effect, state, tries, started_at)
-    select (select stored.seq from ${storedIn('runs')} as stored where stored.id = given.run_id), given.name, 'write', 'started', 1, ${now}
-    from ${GIVEN} where (select stored.fence = given.fence and stored.state = 'running'
-      from ${storedIn('runs')} as stored where stored.id = given.run_id)
+    select stored.seq, given.name, 'write', 'started', 1, ${now}
+    from ${GIVEN}, ${storedIn('runs')} as stored
+    where stored.id = given.run_id and stored.fence = given.fence and stored.state = 'running'
     on conflict do nothing`,
 }

@@ -162,7 +162,7 @@ test('a batch that comes in the middle of its own look-up is waited for, and fou
   const lookUp = await until('the look-up has begun', () =>
     Promise.resolve(proxy.links().find((other) => other !== link && other.holds)),
   )
-  const marked = `select 1 from pg_stat_activity where state = 'idle in transaction' and query like '%as marked%'`
+  const marked = `select 1 from pg_stat_activity where state = 'idle in transaction' and query like '%insert into writers as w %'`
   link.deliver(/^Q.{4}commit/s)
   await see('all but the commit has arrived', marked)
   lookUp.deliver()

@@ -17,10 +17,10 @@ export type CommitFate =
   | 'swallow'
 
 /** What a server says when it has committed: to a commit, and to a statement that is all of a transaction. */
-const COMMITTED = { commit: 'COMMIT', statement: 'SELECT 1' }
+const COMMITTED = { commit: 'COMMIT', statement: 'INSERT 0 1' }
 const [READY, KEY, DONE] = [0x5a, 0x4b, 0x43]
 /** In a statement that ends a transaction, or is one. */
-const ENDS = 'as marked from mark'
+const ENDS = 'insert into writers as w '
 
 /** A network of our own between an engine and its PostgreSQL, that fails exactly where a test wants it to. */
 export class TcpProxy {

@@ -66,18 +66,18 @@ const ROLLBACK: Request = { text: 'rollback' }
 /**
  * The end of a transaction in one statement, or all of it: what is likely, checked; then the batch number, and the events.
  *
- * The number fails, and with it the whole transaction, if somebody has looked this batch up meanwhile and found it missing: a
- * commit that was held up on the way cannot happen after that. Event numbers are given under a lock that is held from here until
- * the commit is done, with no round trip in between, to rows of `ordered`, so after it was had: their order is the order of the
- * commits, and a reader that has seen N will never be passed by a smaller one.
+ * The number is divided by zero, and with it the whole transaction fails, if what was likely is not so, and if somebody has looked
+ * this batch up meanwhile and found it missing: a commit that was held up on the way cannot happen after that. Event numbers are
+ * given under a lock that is held from here until the commit is done, with no round trip in between, to rows of `ordered`, so after
+ * it was had: their order is the order of the commits, and a reader that has seen N will never be passed by a smaller one.
  */
-const ENDING: Closing = ({ checks, told, late, lane, batch }) => `
-    checked as materialized (select ${['1', ...checks].join(' * ')} as yes),
-    mark as (
-      insert into writers as w (id, batch, used_at) values (${lane}, ${batch}::bigint, now_ms())
-      on conflict (id) do update set batch = excluded.batch, used_at = excluded.used_at where w.batch = ${batch}::bigint - 1 returning 1
-    )${told === undefined ? '' : `,\n    ${ORDERED},\n    told as (${told})`}
-    select ${[...late, '1 / count(*)::int as marked'].join(', ')} from mark where (select yes from checked) = 1`
+const ENDING: Closing = ({ checked, told, late, lane, batch }) => `
+    checked as materialized (${checked})${told === undefined ? '' : `,\n    ${ORDERED},\n    told as (${told})`}
+    insert into writers as w (id, batch, used_at)
+      select ${lane}::text, ${batch}::bigint / count(*), now_ms() from checked where yes = 1
+    on conflict (id) do update
+      set batch = excluded.batch / (w.batch = excluded.batch - 1)::int, used_at = excluded.used_at
+    ${late.length === 0 ? '' : `returning ${late.join(', ')}`}`
 
 const ORDERED = `ordered as materialized (
       select pg_advisory_xact_lock(hashtext(current_schema() || '.events')) from checked where yes = 1
@@ -218,8 +218,8 @@ async function commit(
   const isAlone = opening.length === 1 && probe === undefined
   const answers = await lane.send(isAlone ? [closing] : [...opening, closing, COMMIT])
   if (!isAlone) committedOrThrow(answers)
-  const told = answers.at(isAlone ? 0 : -2)!.rows[0]!
-  ahead.hear(ahead.groups.slice(0, ahead.telling).map(({ joint }) => lateAnswer(told[lateOf(joint!.table)])))
+  const [told] = answers.at(isAlone ? 0 : -2)!.rows
+  ahead.hear(ahead.groups.slice(0, ahead.telling).map(({ joint }) => lateAnswer(told![lateOf(joint!.table)])))
   await probe?.({ at: 'commit', when: 'after' })
 }
 

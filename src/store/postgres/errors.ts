@@ -25,6 +25,9 @@ const RESTARTS: Readonly<Record<string, number>> = {
 /** A check in a statement divides by zero when what was likely is not so (statement.ts). */
 export const isUnlikely = (error: unknown): boolean => sqlState(error) === '22012'
 
+/** Of what is likely nobody asks before whether it is there already. */
+export const isThere = (error: unknown): boolean => sqlState(error) === '23505'
+
 /** The connection is let go, and what was asked is asked again of another. */
 export const isPreparedForAnother = (error: unknown): boolean => sqlState(error) === '0A000'
 

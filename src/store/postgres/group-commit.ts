@@ -9,7 +9,7 @@ import type { HoldingProbe } from '../store.ts'
 import { memberFor, performBatch, takeBatch } from './batch.ts'
 import type { Manner, Member, Progress } from './batch.ts'
 import type { Change } from '../transition.ts'
-import { explain, isConnectionLost, isUnlikely, restartsFor } from './errors.ts'
+import { explain, isConnectionLost, isThere, isUnlikely, restartsFor } from './errors.ts'
 import { Lane, RequestFailed } from './lane.ts'
 import { lookUpBatch } from './look-up.ts'
 import type { Renderer, Request } from './statement.ts'
@@ -94,7 +94,7 @@ export class GroupCommit {
 
   async #commitTogether(members: readonly Member[]): Promise<void> {
     const hopeful = await this.#attempt(members, 'hopeful')
-    const isSo = hopeful.kind !== 'undone' || !isUnlikely(hopeful.error)
+    const isSo = hopeful.kind !== 'undone' || !(isUnlikely(hopeful.error) || isThere(hopeful.error))
     const fate = isSo ? hopeful : await this.#attempt(members, 'careful')
     if (fate.kind !== 'undone') return this.#answer(members, fate)
     if (members.length === 1) return this.#commitAlone(members[0]!, fate)
