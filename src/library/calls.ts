@@ -45,6 +45,8 @@ interface Waiter {
 export class CallDesk {
   readonly #runtime: Runtime
   readonly #opened = new Map<string, Promise<unknown>>()
+  /** Functions whose thread is known to be there: nobody waits for it again. */
+  readonly #open = new Set<string>()
   readonly #waiters = new Map<RunId, Waiter[]>()
   /** The last ends that were heard of, for whoever asks a moment later. */
   readonly #ended = new Map<RunId, Outcome>()
@@ -98,11 +100,11 @@ export class CallDesk {
 
   async #prepared(calls: readonly NewCall[]): Promise<StoredCall[]> {
     const { random } = this.#runtime
-    const shared = calls.filter(({ threadId }) => threadId === undefined)
-    for (const name of new Set(shared.map((call) => call.function))) await this.#openCallsOf(name)
     for (const { function: name, threadId } of calls)
       if (threadId !== undefined) await this.#openThread(name, threadId as ThreadId)
-    await this.#takeRoom(calls.length)
+      else if (!this.#open.has(name)) await this.#openCallsOf(name)
+    if (this.#room < calls.length) await this.#makeRoom(calls.length)
+    this.#room -= calls.length
     return calls.map(({ function: agent, input = null, key, priority, timeout, threadId }) => ({
       id: newRunId(random),
       agent,
@@ -119,6 +121,7 @@ export class CallDesk {
     if (!this.#opened.has(name)) this.#opened.set(name, this.#runtime.store.apply(openCalls, name))
     try {
       await this.#opened.get(name)
+      this.#open.add(name)
     } catch (error) {
       this.#opened.delete(name)
       throw error
@@ -134,17 +137,14 @@ export class CallDesk {
   }
 
   /** Counting what waits costs as much as there is of it: so it is done once for many, and the limit is about so much. */
-  async #takeRoom(calls: number): Promise<void> {
+  async #makeRoom(calls: number): Promise<void> {
     const { store, backlog } = this.#runtime
-    if (this.#room < calls) {
-      const { count } = await store.read(waitingCalls, backlog)
-      this.#room = Math.floor((backlog - count) / 2)
-      if (backlog - count < calls)
-        throw new HoldfastError('capacity/backlog-full', `${count} calls are waiting already`, {
-          remedy: 'wait until some have ended, or raise capacity.backlog',
-        })
-    }
-    this.#room -= calls
+    const { count } = await store.read(waitingCalls, backlog)
+    this.#room = Math.floor((backlog - count) / 2)
+    if (backlog - count < calls)
+      throw new HoldfastError('capacity/backlog-full', `${count} calls are waiting already`, {
+        remedy: 'wait until some have ended, or raise capacity.backlog',
+      })
   }
 
   #handle(called: Called): Call {

@@ -41,14 +41,17 @@ const AGENT: AgentRequest = { kind: 'agent' }
 const REQUEST = JSON.stringify(AGENT)
 
 /** Nearly always the same few words. */
-function requestOf({ scheduled, timeoutMs }: NewCall): string {
-  if (scheduled !== true && timeoutMs === undefined) return REQUEST
-  const request: AgentRequest = {
+function requestOf({ scheduled, timeoutMs }: NewCall): AgentRequest {
+  if (scheduled !== true && timeoutMs === undefined) return AGENT
+  return {
     ...AGENT,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     ...(scheduled === true ? { scheduled } : {}),
   }
-  return JSON.stringify(request)
+}
+
+function textOf(request: AgentRequest): string {
+  return request === AGENT ? REQUEST : JSON.stringify(request)
 }
 
 /** What whoever carries calls out listens for. */
@@ -109,8 +112,8 @@ export type CalledHere = { readonly kind: 'claimed'; readonly call: ClaimedCall 
 /** Its run, which has no number before it is stored. */
 export function claimedHere(call: NewCall, { attemptId }: CallPlace): ClaimedCall {
   const { id, agent, input } = call
-  const request = JSON.parse(requestOf(call)) as AgentRequest
-  return { seq: 0, id, threadId: threadOf(call), agent, request, input, fence: 1, attempt: 1, attemptId, workedMs: 0 }
+  const [threadId, request] = [threadOf(call), requestOf(call)]
+  return { seq: 0, id, threadId, agent, request, input, fence: 1, attempt: 1, attemptId, workedMs: 0 }
 }
 
 /**
@@ -160,7 +163,7 @@ const storedRow = row({ seq: integer })
 const valuesOf = (call: NewCall) => {
   const { id, agent, input, priority = 0, key = null } = call
   // Not always the thread that all calls share: see `threadOf`.
-  return [id, threadOf(call), agent, priority, requestOf(call), digestOfCall(call), key, input]
+  return [id, threadOf(call), agent, priority, textOf(requestOf(call)), digestOfCall(call), key, input]
 }
 
 const insertCall = (call: NewCall): Query<number> =>

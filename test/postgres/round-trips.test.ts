@@ -125,6 +125,23 @@ test('a call that is carried out where it is stored costs one round trip, the in
   expect(roundTrips).toBe(1)
 })
 
+test('what is likely and is there already is found out by another try, and those that share the commit are stored', async () => {
+  const store = await openedStore(await freshSchema())
+  await store.apply(openCalls, 'adder')
+  const workerId = await addWorker(store)
+  const place = () => ({ workerId, leaseMs: LEASE_MS, attemptId: newAttemptId(random) })
+  const [known, other] = [newRunId(random), newRunId(random)].map((id) => ({ id, agent: 'adder', input: '1' }))
+  await store.apply(callHere, known!, place(), ['s'])
+  const commits = vi.spyOn(Lane.prototype, 'send')
+  const calls = [known!, other!].map((call) => store.apply(callHere, call, place(), ['s']))
+  expect(await Promise.all(calls)).toMatchObject([{ kind: 'existing' }, { kind: 'claimed', call: { id: other!.id } }])
+  // Together at first, hopefully; then together again, waiting for each answer.
+  const lanes = new Set(commits.mock.contexts)
+  commits.mockRestore()
+  expect(lanes.size).toBe(2)
+  expect(await store.read(stepsOf, known!.id)).toHaveLength(1)
+})
+
 test('a transition that asks for nothing costs nothing', async () => {
   const store = await openedStore(await freshSchema())
   // eslint-disable-next-line require-yield
