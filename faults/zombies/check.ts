@@ -69,14 +69,16 @@ export async function verdictOn(
   ]
 }
 
-/** What is written down of the runs that something is wrong with. */
+/** What is written down of the threads of the runs that something is wrong with. */
 export async function storyOf(store: Store, problems: readonly string[]): Promise<string[]> {
-  const about = new Set(problems.flatMap((problem) => problem.match(/run_\w+/g) ?? []))
-  if (about.size === 0) return []
+  const named = new Set(problems.flatMap((problem) => problem.match(/run_\w+/g) ?? []))
+  const runs = await allRuns(store)
+  const threads = new Set(runs.filter(({ id }) => named.has(id)).map(({ threadId }) => threadId))
+  const about = new Set(runs.filter(({ threadId }) => threads.has(threadId)).map(({ id }) => id))
   const events = await store.read(eventsAfter, 0, MOST_EVENTS)
   return events
-    .filter(({ runId }) => runId !== null && about.has(runId))
-    .map(({ at, type, runId, data }) => `${at} ${runId} ${type} ${JSON.stringify(data)}`)
+    .filter(({ runId, threadId }) => about.has(runId as never) || threads.has(threadId as never))
+    .map(({ at, type, runId, data }) => `${at} ${runId ?? '-'} ${type} ${JSON.stringify(data)}`)
 }
 
 /** The same thing, done again in the same run. */
