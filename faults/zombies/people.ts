@@ -92,6 +92,9 @@ export async function decide(store: Store, ledger: string): Promise<void> {
   }
   for (const doubt of await store.read(openDoubts, 100)) {
     const kind = timesOf(ledger, doubt) > 0 ? 'happened' : 'run-again'
-    await store.apply(resolveDoubt, doubt.id, { kind, by: 'a person', why: 'the ledger says so' })
+    const word = { by: 'a person', why: 'the ledger says so' }
+    const { kind: answer } = await store.apply(resolveDoubt, doubt.id, { kind, ...word })
+    // By a clock that is years off its run has timed out, and nobody is there to do it again.
+    if (answer === 'run-ended') await store.apply(resolveDoubt, doubt.id, { kind: 'give-up', ...word })
   }
 }
