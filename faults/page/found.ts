@@ -213,6 +213,45 @@ export const EXPLAINED: Readonly<Record<string, Explained>> = {
     words:
       'a worker was paused in front of a write of a function; whoever took it over met a disk that failed just when it looked who could still do it, and the function was failed for that; a person looked, saw nothing, and said that it did not happen; the worker woke and did it. Such a look is repeated now; whoever could still do it is ended however the function ends; and that it was done counts over what others said, when the run is over. Tests have all three, and with the last alone the seed passes',
   },
+  'zombies 3262': {
+    harm: 'twice',
+    words:
+      'on PostgreSQL a step was done twice: its worker came back in the very instant in which its run was taken over, and the look at its claim was before that and the commit of its intent after it. The claim is held until the commit now. A test has both orders, and one of a cancel',
+  },
+  'zombies 2832': {
+    harm: 'stuck',
+    words:
+      'a daemon that was paused while it forgot what is old took the pause for work, and rested four times as long before it ended. It ends at once now; a test has it',
+  },
+  'zombies 2380': {
+    harm: 'lost',
+    words:
+      'a completion that had been recorded and consumed by a worker whose clock was 400 days behind was that old for another one, and was forgotten. It counts from when its run was asked for; a test has it',
+  },
+  ...Object.fromEntries(
+    [2624, 3424, 3736, 3976, 5776, 6120].map((seed) => [
+      `zombies ${seed}`,
+      {
+        words:
+          'a worker that was stopped while it started, and found the network gone when it went on, did not start. What others lost is looked for again at the next tick, and it starts; a test has it',
+      },
+    ]),
+  ),
+  ...Object.fromEntries(
+    [4505, 6252].map((seed) => [
+      `zombies ${seed}`,
+      {
+        words:
+          'of the check: by a clock that is years off a run had timed out, and the person in the test went on asking for one of its writes to be done again, although the answer was that nobody is there to do it',
+      },
+    ]),
+  ),
+  ...Object.fromEntries(
+    [480, 705, 1353].map((seed) => [
+      `hostile-tools ${seed}`,
+      { words: 'of the check: a file that was removed while the disk it takes was counted broke the case' },
+    ]),
+  ),
   'zombies 1100': {
     harm: 'lost',
     words:

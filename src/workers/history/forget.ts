@@ -28,6 +28,8 @@ export interface ForgetOptions {
   readonly dry?: boolean
   /** Of the time, how much it may take: transactions are short, and between them others go on. */
   readonly share: number
+  /** Nobody rests any more. */
+  readonly signal?: AbortSignal
   /** Asked before each step; false: another does it now, the clock may be wrong, or this process ends. */
   readonly mayGoOn: (step: Step) => Promise<boolean>
 }
@@ -82,12 +84,12 @@ async function passWorkers(options: ForgetOptions): Promise<void> {
 
 /** Does `work` and rests as long as the share says; undefined: it may not. */
 async function paced<T>(options: ForgetOptions, work: () => Promise<T>, step: Step = 'look'): Promise<T | undefined> {
-  const { clock, share, mayGoOn } = options
+  const { clock, share, signal, mayGoOn } = options
   if (!(await mayGoOn(step))) return undefined
   const from = clock.monotonicMs()
   const done = await work()
   const rest = (clock.monotonicMs() - from) * (1 / share - 1)
-  if (rest >= 1) await sleep(clock, rest)
+  if (rest >= 1) await sleep(clock, rest, signal)
   return done
 }
 

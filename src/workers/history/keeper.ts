@@ -7,7 +7,7 @@ import { becomeKeeper } from '../../events/retention.ts'
 import type { ClockTrust } from './clock-trust.ts'
 import type { ForgetOptions, Step } from './forget.ts'
 
-export interface KeeperOptions extends Omit<ForgetOptions, 'share' | 'mayGoOn' | 'dry'> {
+export interface KeeperOptions extends Omit<ForgetOptions, 'share' | 'signal' | 'mayGoOn' | 'dry'> {
   readonly warn: (message: string) => void
 }
 
@@ -39,7 +39,7 @@ export class Keeper {
   readonly #id: string
   #restsUntil = Number.NEGATIVE_INFINITY
   #heldUntil = Number.NEGATIVE_INFINITY
-  #stopped = false
+  readonly #stopping = new AbortController()
   #working: Promise<void> | undefined
 
   constructor(options: KeeperOptions) {
@@ -50,7 +50,7 @@ export class Keeper {
   /** Until it is through. Whoever tends a daemon does not wait for it. */
   async look(trust: Trust): Promise<void> {
     const { clock } = this.#options
-    if (this.#stopped || this.#working !== undefined || clock.monotonicMs() < this.#restsUntil) return
+    if (this.#stopping.signal.aborted || this.#working !== undefined || clock.monotonicMs() < this.#restsUntil) return
     this.#working = this.#pass(trust).finally(() => {
       this.#restsUntil = clock.monotonicMs() + LIMITS.forgetRestMs
       this.#working = undefined
@@ -58,9 +58,9 @@ export class Keeper {
     await this.#working
   }
 
-  /** After the transaction that is under way. */
+  /** After the transaction that is under way, and without the rest that follows it. */
   async stop(): Promise<void> {
-    this.#stopped = true
+    this.#stopping.abort()
     await this.#working
   }
 
@@ -68,7 +68,7 @@ export class Keeper {
     try {
       const { forgetHistory } = await import('./forget.ts')
       const mayGoOn = (step: Step) => this.#mayGoOn(step, trust)
-      await forgetHistory({ ...this.#options, share: LIMITS.forgetShare, mayGoOn })
+      await forgetHistory({ ...this.#options, share: LIMITS.forgetShare, signal: this.#stopping.signal, mayGoOn })
     } catch (error) {
       if ((error as { code?: string }).code !== 'store/closed')
         this.#options.warn(`what is old will be forgotten later: ${describeError(error)}`)
@@ -78,7 +78,8 @@ export class Keeper {
   /** Looking costs nobody anything; what is old by a clock that may be wrong stays; what is removed is removed by one. */
   async #mayGoOn(step: Step, trust: Trust): Promise<boolean> {
     const { store, clock } = this.#options
-    if (this.#stopped || step === 'look') return !this.#stopped
+    const { aborted } = this.#stopping.signal
+    if (aborted || step === 'look') return !aborted
     if (!(await trust.holds())) return false
     if (step === 'tidy') return true
     if (clock.monotonicMs() < this.#heldUntil) return true
