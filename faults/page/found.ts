@@ -9,6 +9,21 @@ export interface Found {
 
 export const FOUND: readonly Found[] = [
   {
+    method: 'zombies',
+    what: 'On PostgreSQL, a worker that came back in the very instant in which its run was taken over began a step that the other one began too: it happened twice.',
+    now: 'The claim is held until the commit of what begins by it.',
+  },
+  {
+    method: 'zombies',
+    what: 'A database that was away for a moment while a worker started kept it from starting, in a program for good.',
+    now: 'What others lost is looked for again at the next tick.',
+  },
+  {
+    method: 'zombies',
+    what: 'A daemon that was paused while it forgot what is old did not end before it had rested four times as long.',
+    now: 'It ends at once.',
+  },
+  {
     method: 'simulation',
     what: 'A run waited for what an ended run on its thread had left in doubt, and slept for ever when that was decided.',
     now: 'The decision wakes whoever waits for it, and the run names what it waits for.',
