@@ -262,7 +262,7 @@ export const EXPLAINED: Readonly<Record<string, Explained>> = {
     ]),
   ),
   ...Object.fromEntries(
-    [480, 705, 1353].map((seed) => [
+    [480, 705, 1353, 2003].map((seed) => [
       `hostile-tools ${seed}`,
       { words: 'of the check: a file that was removed while the disk it takes was counted broke the case' },
     ]),
