@@ -10,6 +10,7 @@ import { listRuns } from '../../src/runs/run.ts'
 import { sendMessage } from '../../src/runs/send.ts'
 import { addSchedule } from '../../src/schedule/edit.ts'
 import { DEFAULT_OPTIONS } from '../../src/schedule/schedule.ts'
+import { findRun } from '../../src/runs/run.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { SimProcess } from './sim-process.ts'
 import type { World } from './world.ts'
@@ -200,7 +201,9 @@ export class People {
   }
 
   async #settle(store: Store, id: Parameters<typeof resolveDoubt>[0]): Promise<void> {
-    const happened = this.#world.ledger.timesOf(id) > 0
+    // Who was given work is known by the call that gave it.
+    const child = await store.read(findRun, id.replace(/^act_/, 'run_') as RunId)
+    const happened = child !== undefined || this.#world.ledger.timesOf(id) > 0
     const kind = happened ? 'happened' : (this.#says ?? decisionFor(id)) === 'approve' ? 'run-again' : 'did-not-happen'
     if (kind === 'did-not-happen') this.acknowledged.undone.add(id)
     const said = { by: 'a person', why: 'the ledger says so' }

@@ -1,7 +1,7 @@
 import type { AttemptId, RunId, WorkerId } from '../base/ids.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
-import { held, now, sql } from '../store/sql.ts'
+import { now, sql, unchanged } from '../store/sql.ts'
 import type { Sql } from '../store/sql.ts'
 import { all, first, one, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
@@ -51,12 +51,12 @@ export function* endAttempt(attempt: { readonly id: AttemptId }, outcome: Attemp
 }
 
 /**
- * Nothing begins but by the run's current attempt, and nothing after a cancel. The run is held until the commit: who takes it over or cancels
+ * Nothing begins but by the run's current attempt, and nothing after a cancel. Nobody changes the run before the commit: who takes it over or cancels
  * it at the same instant comes after that, and sees what was begun, or came before, and then it does not begin.
  */
 export const mayBegin = ({ runId, fence }: Pick<AttemptRef, 'runId' | 'fence'>): Sql =>
   sql`exists (select 1 from runs where id = ${runId} and fence = ${fence} and state = 'running'
-    and cancel_requested_at is null ${held})`
+    and cancel_requested_at is null ${unchanged})`
 
 export type Started = 'starting' | 'superseded' | 'cancel-requested'
 

@@ -123,6 +123,8 @@ export function claimedHere(call: NewCall, { attemptId }: CallPlace): ClaimedCal
 export function* callHere(call: NewCall, place: CallPlace, steps: readonly string[] = []): Transition<CalledHere> {
   const { id, agent, priority = 0 } = call
   const { workerId } = place
+  // What begins with a call is asked with the first of its kind: those of a keyed one could come before it is stored.
+  invariant(call.key === undefined || steps.length === 0, `the keyed call ${id} begins with steps`)
   const unstored = claimedHere(call, place)
   const { threadId } = unstored
   const [stored, attempts] = yield* together([

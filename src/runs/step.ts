@@ -4,8 +4,8 @@ import type { ActionId, RunId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
-import { held, now, sql, storedIn } from '../store/sql.ts'
-import { GIVEN, all, change, one, run, single } from '../store/transition.ts'
+import { now, sql, storedIn, unchanged } from '../store/sql.ts'
+import { GIVEN, all, change, first, one, run, single } from '../store/transition.ts'
 import type { Joint, Query, Transition } from '../store/transition.ts'
 import { mayBegin } from './attempt.ts'
 import type { AttemptRef } from './attempt.ts'
@@ -77,13 +77,17 @@ const RECORDED: Advanced = { kind: 'recorded' }
  */
 export function* advanceRun(ref: StepsRef, outcomes: readonly StepOutcome[], next?: string): Transition<Advanced> {
   for (const outcome of outcomes) yield* settleStep(ref, outcome)
-  return next === undefined ? RECORDED : yield* answerFor(ref, yield* beginStep(ref, next))
+  return next === undefined ? RECORDED : yield* answerFor(ref, next, yield* beginStep(ref, next))
 }
 
-function* answerFor(ref: StepsRef, begun: number): Transition<Advanced> {
+function* answerFor(ref: StepsRef, next: string, begun: number): Transition<Advanced> {
   if (begun === 1) return RECORDED
   const why = yield* whyRefused(ref)
-  return why === undefined ? RECORDED : { kind: 'refused', why }
+  if (why !== undefined) return { kind: 'refused', why }
+  // The same again, by a commit whose answer was lost. Else its claim was another's for a moment of this very commit: whoever comes next finds out.
+  const recorded = yield* first(stepRow, sql`select * from steps where run_seq = ${ref.runSeq} and name = ${next}`)
+  if (recorded === undefined) throw new Error(`step ${next} of ${ref.runId} could not be begun`)
+  return RECORDED
 }
 
 export type Restarted = { readonly kind: 'restarted' } | Extract<Advanced, { kind: 'refused' }> | Settled
@@ -170,7 +174,7 @@ const READS: Joint = {
   likely: true,
   many: sql`insert into steps (run_seq, name, effect, state, tries, result, error, settled_by, started_at, settled_at)
     select given.run_seq, given.name, 'read', given.state, 1, given.result, given.error, given.settled_by, ${now}, ${now}
-    from ${GIVEN} where (select runs.fence = given.fence and runs.state = 'running' from runs where runs.seq = given.run_seq ${held})
+    from ${GIVEN} where (select runs.fence = given.fence and runs.state = 'running' from runs where runs.seq = given.run_seq ${unchanged})
     on conflict do nothing`,
 }
 
@@ -199,7 +203,7 @@ const BEGUN: Joint = {
   many: sql`insert into steps (run_seq, name, effect, state, tries, started_at)
     select given.run_seq, given.name, 'write', 'started', 1, ${now}
     from ${GIVEN} where (select runs.fence = given.fence and runs.state = 'running' and runs.cancel_requested_at is null
-      from runs where runs.seq = given.run_seq ${held})
+      from runs where runs.seq = given.run_seq ${unchanged})
     on conflict do nothing`,
 }
 

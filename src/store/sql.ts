@@ -39,6 +39,9 @@ export const skipLocked: Sql = raw('/* skip locked */')
 /** The row stays as it was read until the commit. In SQLite nobody else writes meanwhile. */
 export const held: Sql = raw('/* held */')
 
+/** Nobody changes the row before the commit; others may rely on it at the same time. In SQLite nobody else writes meanwhile. */
+export const unchanged: Sql = raw('/* unchanged */')
+
 /** The rows of a table as others of the same commit have left it, for a likely statement about what such a one stores. */
 export const storedIn = (table: string): Sql => raw(`${table} /* stored */`)
 

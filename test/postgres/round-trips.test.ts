@@ -110,6 +110,19 @@ test('a step costs one round trip, and so does its end with that of its run', as
   expect(ended).toMatchObject({ answer: { kind: 'finished' }, roundTrips: 1 })
 })
 
+test.each(['read', 'write'] as const)('a call that ends with a %s costs one round trip', async (effect) => {
+  const store = await openedStore(await freshSchema())
+  await store.apply(openCalls, 'adder')
+  const place = { workerId: await addWorker(store), leaseMs: LEASE_MS, attemptId: newAttemptId(random) }
+  const call = { id: newRunId(random), agent: 'adder', input: '1' }
+  const here = await store.apply(callHere, call, place, effect === 'write' ? ['s'] : [])
+  if (here.kind !== 'claimed') throw new Error(here.kind)
+  const outcome = { name: 's', effect, tries: 1, state: 'done', result: '1', error: null, by: null } as const
+  const ended = await costOf(store, finishCall, refOfCall(here.call), here.call, { state: 'succeeded' }, [outcome])
+  expect(ended).toMatchObject({ answer: { kind: 'finished' }, roundTrips: 1 })
+  expect((await store.read(stepsOf, call.id)).map(({ state }) => state)).toEqual(['done'])
+})
+
 test('a call that is carried out where it is stored costs one round trip, the intents of its first steps included', async () => {
   const store = await openedStore(await freshSchema())
   await store.apply(openCalls, 'adder')

@@ -43,10 +43,14 @@ const RIVALS: Record<string, (world: World) => Promise<unknown>> = {
   'who cancels its run': ({ theirs, steps }) => theirs.apply(cancelRun, steps.runId, { by: 'a person' }),
 }
 
-test.each(Object.keys(RIVALS))('%s sees a step that had begun, or it does not begin [actions/once]', async (who) => {
-  const scene = await world()
-  const { ours, theirs, side, waiting, steps, threadId } = scene
-  // Its second statement has to wait: the first one has looked at the claim, and nothing is committed.
+/** Its second statement has to wait, until `side` commits: the first one has looked at the claim, and nothing is committed. */
+async function beginSlowly({
+  ours,
+  side,
+  steps,
+  threadId,
+  waiting,
+}: World): Promise<{ readonly begun: Promise<unknown> }> {
   await side.query('begin')
   await side.query('select 1 from threads where id = $1 for update', [threadId])
   const begun = ours.apply(function* slowly(): Transition<unknown> {
@@ -55,6 +59,13 @@ test.each(Object.keys(RIVALS))('%s sees a step that had begun, or it does not be
     return advanced
   })
   await until('it waits', async () => (await waiting()) === 1 || undefined)
+  return { begun }
+}
+
+test.each(Object.keys(RIVALS))('%s sees a step that had begun, or it does not begin [actions/once]', async (who) => {
+  const scene = await world()
+  const { theirs, side, waiting, steps } = scene
+  const { begun } = await beginSlowly(scene)
   const seen = RIVALS[who]!(scene).then(() => theirs.read(stepsOf, steps.runId))
   let isThrough = false
   void seen.then(() => (isThrough = true))
@@ -62,4 +73,27 @@ test.each(Object.keys(RIVALS))('%s sees a step that had begun, or it does not be
   await side.query('commit')
   expect(await begun).toEqual({ kind: 'recorded' })
   expect((await seen).map(({ name }) => name)).toEqual(['plain'])
+})
+
+test('steps of a run that begin side by side do not wait for each other', async () => {
+  const scene = await world()
+  const { begun } = await beginSlowly(scene)
+  expect(await scene.theirs.apply(advanceRun, scene.steps, [], 'beside')).toEqual({ kind: 'recorded' })
+  await scene.side.query('commit')
+  expect(await begun).toEqual({ kind: 'recorded' })
+})
+
+test('a claim that was another one for a moment of the same commit begins nothing that is not written down', async () => {
+  const { ours, steps, held, taker } = await world()
+  await ours.apply(advanceRun, steps, [], 'first')
+  const done = { name: 'first', effect: 'write', tries: 1, state: 'done', result: '1', error: null, by: null } as const
+  const [taken, advanced] = await Promise.all([
+    // The lease is not over: the new fence is taken back in the same transaction.
+    ours.apply(takeOverRun, held, 'lease-over', taker),
+    ours.apply(advanceRun, steps, [done], 'next'),
+    // Unlikely: so everybody in this commit is asked one statement after the other.
+    ours.apply(advanceRun, steps, [{ ...done, name: 'nothing' }]),
+  ])
+  expect([taken, advanced]).toEqual([undefined, { kind: 'recorded' }])
+  expect((await ours.read(stepsOf, steps.runId)).map(({ name }) => name)).toEqual(['first', 'next'])
 })

@@ -1,12 +1,15 @@
 import { opened, sealed } from '../codec.ts'
 import { invariant } from '../../base/errors.ts'
 import type { TextCodec } from '../codec.ts'
-import { held, now, skipLocked, storedIn } from '../sql.ts'
+import { held, now, skipLocked, storedIn, unchanged } from '../sql.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { keyOfGiven } from '../joined.ts'
 import type { Group } from '../joined.ts'
 import { GIVEN } from '../transition.ts'
 import type { Answer, Joint, Query } from '../transition.ts'
+
+/** More than there are. */
+const MOST_JOINTS = 1_000_000
 
 /** One request on the wire. A name makes the server keep the parsed statement for this connection. */
 export interface Request {
@@ -84,6 +87,7 @@ export class Renderer {
     around: Closing,
     values: readonly [string, number],
   ): Request {
+    for (const { joint } of likely) this.#numberOf(joint!)
     const groups = likely.toSorted((a, b) => this.#placeOf(a.joint!) - this.#placeOf(b.joint!))
     const isAlone = groups.every(({ queries }) => queries.length === 1)
     const all = told === undefined ? groups : [...groups, told]
@@ -97,9 +101,11 @@ export class Renderer {
     return this.own({ text, values: [...given, ...events, ...values], name: '' })
   }
 
-  /** The same for the same joints; first what the others may look at. */
+  /** The same for the same joints. First what the others may look at; then who relies on a row, which another of them may change. */
   #placeOf(joint: Joint): number {
-    return joint.returns === undefined ? this.#numberOf(joint) : -this.#numberOf(joint)
+    const number = this.#numberOf(joint)
+    if (joint.returns !== undefined) return number - 2 * MOST_JOINTS
+    return joint.many.strings.some((part) => part.includes(unchanged.strings[0]!)) ? number - MOST_JOINTS : number
   }
 
   #numberOf(joint: Joint): number {
@@ -252,5 +258,6 @@ function render({ strings, values }: Sql): string {
   return text
     .replace(skipLocked.strings[0]!, 'for update skip locked')
     .replace(held.strings[0]!, 'for no key update')
+    .replace(unchanged.strings[0]!, 'for share')
     .replace(' json_each(', ' json_array_elements_text(')
 }
