@@ -14,8 +14,12 @@ import type { ProcessIdentity } from '../processes/identity.ts'
 
 const fileIn = (folder: string) => join(folder, 'function.json')
 
-/** The functions of this process that have not ended, by the keys of their actions; those that were left behind too. */
-const underWay = new Map<string, number>()
+interface UnderWay {
+  readonly key: string
+}
+
+/** The functions of this process that have not ended, with the keys of their actions; those that were left behind too. */
+const underWay = new Set<UnderWay>()
 
 export async function leaveIdentity({ folder }: ToolContext): Promise<void> {
   await ensureFolder(folder)
@@ -23,24 +27,25 @@ export async function leaveIdentity({ folder }: ToolContext): Promise<void> {
   await writeFileAtomic(fileIn(folder), JSON.stringify(processIdentity() ?? null), { mode: 0o600, durable: false })
 }
 
+/** Each step begins with this; that one is looked for by its key is rare. */
 export function begins(key: string): () => void {
-  underWay.set(key, (underWay.get(key) ?? 0) + 1)
-  return () => {
-    const left = (underWay.get(key) ?? 1) - 1
-    if (left === 0) underWay.delete(key)
-    else underWay.set(key, left)
-  }
+  const begun = { key }
+  underWay.add(begun)
+  return () => void underWay.delete(begun)
 }
 
 /** Whether a function of this process has begun with it, and has not ended. */
-export const isUnderWay = (key: string): boolean => underWay.has(key)
+export function isUnderWay(key: string): boolean {
+  for (const begun of underWay) if (begun.key === key) return true
+  return false
+}
 
 /** Whether one of this process has begun with anything, and has not ended. */
 export const isAnyUnderWay = (): boolean => underWay.size > 0
 
 /** Whether nothing of this try can happen any more. */
 export function isOver({ key, folder }: ToolContext): boolean {
-  if (underWay.has(key)) return false
+  if (isUnderWay(key)) return false
   const owner = readIdentity(folder)
   if (owner === undefined) return false
   return (
