@@ -13,7 +13,6 @@ import { findRun } from '../../src/runs/run.ts'
 import type { Run } from '../../src/runs/run.ts'
 import { registerWorker, stopWorker } from '../../src/runs/worker.ts'
 import type { OwnerIdentity } from '../../src/runs/worker.ts'
-import { FakeClock } from '../../src/testing/fake-clock.ts'
 import type { Store } from '../../src/store/store.ts'
 import { row, text as textOf } from '../../src/store/row.ts'
 import { raw } from '../../src/store/sql.ts'
@@ -384,34 +383,6 @@ test('a daemon forgets by itself, and writes nothing while there is nothing to f
   const next = new Keeper({ store, clock, random, warn: () => {}, cut: { runsMs: CUT_MS } })
   await next.look(TRUSTED)
   expect(await countOf(store, 'runs')).toBe(0)
-})
-
-test('who forgets and was paused meanwhile does not hold up the end of its daemon', async () => {
-  const clock = new FakeClock()
-  const inner = await (await engines[0]!.database()).open({ clock })
-  let isPaused = false
-  const read: Store['read'] = async (...look) => {
-    const answer = await inner.read(...look)
-    // It has worked for an hour, by the clock, and would rest for four.
-    if (!isPaused) clock.advance(3_600_000)
-    isPaused = true
-    return answer
-  }
-  const { engine } = inner
-  const store: Store = {
-    engine,
-    read,
-    apply: (change, ...args) => inner.apply(change, ...args),
-    onChange: (listener) => inner.onChange(listener),
-    check: () => inner.check(),
-    copyTo: (path) => inner.copyTo(path),
-    close: () => inner.close(),
-  }
-  const keeper = new Keeper({ store, clock, random, warn: () => {}, cut: { runsMs: CUT_MS } })
-  const looked = keeper.look(TRUSTED)
-  while (!isPaused) await new Promise((resolve) => setImmediate(resolve))
-  await keeper.stop()
-  await looked
 })
 
 test('the thread of a function stays, because who calls it has looked for it long ago; what its models said does not', async () => {
