@@ -9,12 +9,14 @@ import { engines } from '../support/engines.ts'
 test('who forgets and was paused meanwhile does not hold up the end of its daemon', async () => {
   const clock = new FakeClock()
   const inner = await (await engines[0]!.database()).open({ clock })
+  const { promise: paused, resolve: pause } = Promise.withResolvers<void>()
   let isPaused = false
   const read: Store['read'] = async (...look) => {
     const answer = await inner.read(...look)
     // It has worked for an hour, by the clock, and would rest for four.
     if (!isPaused) clock.advance(3_600_000)
     isPaused = true
+    pause()
     return answer
   }
   const { engine } = inner
@@ -29,7 +31,7 @@ test('who forgets and was paused meanwhile does not hold up the end of its daemo
   }
   const keeper = new Keeper({ store, clock, random, warn: () => {}, cut: { runsMs: 86_400_000 } })
   const looked = keeper.look({ holds: async () => true })
-  while (!isPaused) await new Promise((resolve) => setImmediate(resolve))
+  await paused
   await keeper.stop()
   await looked
 })
