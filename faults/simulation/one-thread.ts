@@ -7,8 +7,8 @@ import { watchSqlite } from './sqlite.ts'
 import { countImmediates } from './turns.ts'
 
 /** What a function of this program has begun is remembered by the program; here each worker is to be a program of its own. */
-const SHARED = 'export const isUnderWay = (key: string): boolean => underWay.has(key)'
-const FORGOTTEN = 'export const isUnderWay = (key: string): boolean => underWay.has(`nobody has ${key}`)'
+const SHARED = 'export const isUnderWay = (key: string): boolean => hasBegun(key)'
+const FORGOTTEN = 'export const isUnderWay = (key: string): boolean => hasBegun(`nobody has ${key}`)'
 
 function forgetWhatIsUnderWay(): void {
   registerHooks({

@@ -34,18 +34,20 @@ export function begins(key: string): () => void {
   return () => void underWay.delete(begun)
 }
 
-/** Whether a function of this process has begun with it, and has not ended. */
-export function isUnderWay(key: string): boolean {
+function hasBegun(key: string): boolean {
   for (const begun of underWay) if (begun.key === key) return true
   return false
 }
+
+/** Whether a function of this process has begun with it, and has not ended. */
+export const isUnderWay = (key: string): boolean => hasBegun(key)
 
 /** Whether one of this process has begun with anything, and has not ended. */
 export const isAnyUnderWay = (): boolean => underWay.size > 0
 
 /** Whether nothing of this try can happen any more. */
 export function isOver({ key, folder }: ToolContext): boolean {
-  if (isUnderWay(key)) return false
+  if (hasBegun(key)) return false
   const owner = readIdentity(folder)
   if (owner === undefined) return false
   return (

@@ -217,7 +217,8 @@ export class Worker {
   async #release(): Promise<void> {
     for (let next = this.#unsettled[0]; next !== undefined; next = this.#unsettled[0]) {
       await this.#options.store.apply(handOverRun, next)
-      this.#unsettled.shift()
+      // A drain and a tick may let go of the same one.
+      if (this.#unsettled[0] === next) this.#unsettled.shift()
     }
   }
 
