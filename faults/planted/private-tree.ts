@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 
@@ -14,6 +14,8 @@ export class PrivateTree {
 
   constructor() {
     this.root = mkdtempSync(join(tmpdir(), 'holdfast-planted-'))
+    // A test runs the program as a user who may do little.
+    chmodSync(this.root, 0o755)
     for (const name of readdirSync(ROOT).filter((each) => !NOT_COPIED.has(each)))
       cpSync(join(ROOT, name), join(this.root, name), {
         recursive: true,
