@@ -223,6 +223,10 @@ export const EXPLAINED: Readonly<Record<string, Explained>> = {
       'a worker was paused in front of a write, and its run taken over; a person looked, saw nothing, and had it run again; meanwhile the worker woke, did it and ended, so that nobody stood in the way any more, and it was done again. Where a write has a probe, that is asked once more now before it is run again, and the word of who had begun it counts until then; tests have both',
   },
   'zombies 866': { harm: 'twice', words: 'the same, of a tool that has no probe' },
+  'planted 17': {
+    words:
+      'of the check: the test that is to see it has the program run by a user who may do little, and that one could not enter the folder with the planted bug; it was red without a bug, too',
+  },
   'simulation 17640': {
     words:
       'of the check: a person said of a call that gave work to a child that it had not happened, by a ledger that has no children in it. The person looks for the child now',
