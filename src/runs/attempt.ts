@@ -51,8 +51,9 @@ export function* endAttempt(attempt: { readonly id: AttemptId }, outcome: Attemp
 }
 
 /**
- * Nothing begins but by the run's current attempt, and nothing after a cancel. Nobody changes the run before the commit: who takes it over or cancels
- * it at the same instant comes after that, and sees what was begun, or came before, and then it does not begin.
+ * Nothing begins but by the run's current attempt, and nothing after a cancel. Nobody changes the run before the commit: who
+ * takes it over or cancels it at the same instant comes after that, and sees what was begun, or came before, and then it does
+ * not begin.
  */
 export const mayBegin = ({ runId, fence }: Pick<AttemptRef, 'runId' | 'fence'>): Sql =>
   sql`exists (select 1 from runs where id = ${runId} and fence = ${fence} and state = 'running'

@@ -84,7 +84,8 @@ function* answerFor(ref: StepsRef, next: string, begun: number): Transition<Adva
   if (begun === 1) return RECORDED
   const why = yield* whyRefused(ref)
   if (why !== undefined) return { kind: 'refused', why }
-  // The same again, by a commit whose answer was lost. Else its claim was another's for a moment of this very commit: whoever comes next finds out.
+  // The same again, by a commit whose answer was lost. Else its claim was another's for a moment of this very commit: whoever
+  // comes next finds out.
   const recorded = yield* first(stepRow, sql`select * from steps where run_seq = ${ref.runSeq} and name = ${next}`)
   if (recorded === undefined) throw new Error(`step ${next} of ${ref.runId} could not be begun`)
   return RECORDED
