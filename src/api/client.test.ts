@@ -64,3 +64,17 @@ test('a refusal that is JSON and not ours is no riddle', async () => {
     code: 'daemon/strange-answer',
   })
 })
+
+test('what only reads is asked once more where its connection breaks; what changes something is not', async () => {
+  let asked = 0
+  const breaking = (times: number) => () =>
+    (asked += 1) > times ? Promise.resolve(new Response('{"items":[]}')) : Promise.reject(new TypeError('fetch failed'))
+  expect(await errorOf(FAR, breaking(1), 'runs.list')).toBeUndefined()
+  expect(asked).toBe(2)
+  asked = 0
+  expect(await errorOf(FAR, breaking(2), 'runs.list')).toMatchObject({ code: 'daemon/no-answer' })
+  expect(asked).toBe(2)
+  asked = 0
+  expect(await errorOf(FAR, breaking(1), 'runs.cancel')).toMatchObject({ code: 'daemon/no-answer' })
+  expect(asked).toBe(1)
+})

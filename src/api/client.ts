@@ -67,15 +67,18 @@ export async function answered(
   { headers, ...init }: Omit<RequestInit, 'headers'> & { readonly headers: Record<string, string> },
 ): Promise<Response> {
   const { url: base, fetch: ask = globalThis.fetch } = options
-  let response: Response
-  try {
-    response = await ask(`${base}${url}`, {
+  const request = () =>
+    ask(`${base}${url}`, {
       ...init,
       headers: { ...headersFor(options), ...headers },
       // One that is followed would show the token to whoever is at its end.
       redirect: 'manual',
       cache: 'no-store',
     })
+  let response: Response
+  try {
+    // What only reads is asked once more: the connection may be a kept one, which the daemon was just closing.
+    response = await (init.method === 'GET' ? request().catch(request) : request())
   } catch (cause) {
     throw noAnswer(options, cause)
   }

@@ -38,6 +38,8 @@ const tablesOf = async ({ ask, schema }: Schema) =>
     and table_name not in ('schema_migrations', 'writers') and table_type = 'BASE TABLE' order by 1`)
   ).map((row) => String(row['table_name']))
 
+const ONE_COLUMN = /^CHECK \(\(\(?(\w+)\)?(?:::text)? = ANY \(.*?'([^']*)'/g
+
 async function fill(place: Schema): Promise<void> {
   const { ask, schema } = place
   await ask(ROWS)
@@ -49,9 +51,10 @@ async function fill(place: Schema): Promise<void> {
       from information_schema.columns where table_schema = '${schema}' and table_name = '${table}'`)
     const checks = await ask(`select pg_get_constraintdef(oid) as says from pg_constraint
       where contype = 'c' and conrelid = '${schema}.${table}'::regclass`)
+    // The first word that a check has for a column: `CHECK ((state = ANY (ARRAY['a', …`, or the first case of one for the whole row.
     const words = checks.flatMap(({ says }) => {
-      const match = /^CHECK \(\(\(?(\w+)\)?(?:::text)? = ANY \(.*?'([^']*)'/.exec(String(says))
-      return match === null ? [] : [[match[1]!, match[2]!] as const]
+      const about = String(says).includes('CASE') ? /\((\w+) = (?:ANY \()?'\{?(\w+)/g : ONE_COLUMN
+      return [...String(says).matchAll(about)].map(([, column, word]) => [column!, word!] as const).toReversed()
     })
     const filled = columns.map((column) => ({
       name: String(column['column_name']),
@@ -83,4 +86,36 @@ test('a schema of the first migrations, any number of them, upgraded, is like a 
     expect(await described(old), `from ${k}`).toEqual(expected)
     expect(await contentOf(old, tables), `from ${k}`).toMatchObject(before)
   }
+})
+
+test('what cannot be is refused by the database itself, though it reads one check a table', async () => {
+  const place = await aSchema()
+  await migratePostgres(place.pool, place.schema)
+  await fill(place)
+  const cannotBe = [
+    `runs set state = 'lost', ended_at = null`,
+    `runs set state = 'running', ended_at = 1`,
+    `runs set state = 'succeeded', ended_at = null`,
+    `runs set state = 'succeeded', ended_at = 1, cancel_requested_at = 1`,
+    `runs set state = 'failed', ended_at = 1, cancel_requested_at = 1`,
+    `runs set kind = 'other'`,
+    `runs set parent_mode = 'other'`,
+    `runs set workspace = 'other'`,
+    `attempts set outcome = 'lost', ended_at = 1`,
+    `attempts set outcome = null, ended_at = 1`,
+    `attempts set outcome = 'failed', ended_at = null`,
+    `steps set effect = 'other'`,
+    `steps set state = 'lost', settled_at = 1`,
+    `steps set state = 'started', settled_at = 1`,
+    `steps set state = 'done', settled_at = null`,
+  ]
+  for (const change of cannotBe) await expect(place.ask(`update ${change}`), change).rejects.toThrow('_says')
+  const canBe = [
+    `runs set state = 'cancelled', ended_at = 1, cancel_requested_at = 1`,
+    `runs set state = 'succeeded', ended_at = 1, cancel_requested_at = null, parent_mode = null, workspace = null`,
+    `attempts set outcome = 'superseded', ended_at = 1`,
+    `attempts set outcome = null, ended_at = null`,
+    `steps set state = 'in_doubt', settled_at = 1`,
+  ]
+  for (const change of canBe) await place.ask(`update ${change}`)
 })

@@ -14,6 +14,7 @@ import { hotTables } from './0013-hot-tables.ts'
 import { workersThatAreGone } from './0014-workers-that-are-gone.ts'
 import { browsersOfTokens } from './0015-browsers-of-tokens.ts'
 import { missedWakes } from './0016-missed-wakes.ts'
+import { oneCheckATable } from './0017-one-check-a-table.ts'
 import type { Migration } from './migration.ts'
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -33,4 +34,5 @@ export const MIGRATIONS: readonly Migration[] = [
   workersThatAreGone,
   browsersOfTokens,
   missedWakes,
+  oneCheckATable,
 ]

@@ -37,6 +37,10 @@ type Options = StepOptions & { readonly errors?: KeptErrors }
 /** The second step of a name gets a number behind it; and a database cannot keep a NUL. */
 const NOT_IN_NAMES = /[#\0]/
 
+/** What is there already is not waited for: a turn of the queue less for each step. */
+const isThenable = <T>(value: T | PromiseLike<T>): value is PromiseLike<T> =>
+  ((typeof value === 'object' && value !== null) || typeof value === 'function') && 'then' in value
+
 /** A try of a write that is under way. */
 type Try = Pick<StepOutcome, 'name' | 'tries'> & { readonly listed: boolean; readonly ends: () => void }
 
@@ -192,7 +196,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     }
     const begun = { name: key, tries: 1, listed: false, ends: begins(keyOf(this.id, key)) }
     await this.#begin(begun)
-    return this.#perform(begun, work, options)
+    return await this.#perform(begun, work, options)
   }
 
   #nextKey(name: string): string {
@@ -253,7 +257,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     if (this.#opening !== undefined && !(await this.#isStored())) return this.#dropped(begun)
     const advanced = isWithCall ? undefined : await this.#advance(begun.name)
     if (advanced?.kind === 'refused') return this.#gone(begun, { kind: 'stopped', why: advanced.why })
-    return this.#unlessStopped(begun)
+    if (this.#isHalted || this.signal.aborted) await this.#unlessStopped(begun)
   }
 
   /**
@@ -321,7 +325,8 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     const { effect = 'write' } = options
     let value: T
     try {
-      value = await work({ key: keyOf(this.id, begun.name), signal: this.signal })
+      const worked = work({ key: keyOf(this.id, begun.name), signal: this.signal })
+      value = isThenable(worked) ? await worked : worked
     } catch (error) {
       return this.#threw<T>(begun, error, options)
     }
