@@ -222,6 +222,8 @@ export const LIMITS = {
   graceMs: 5_000,
   /** Calls of functions that one claim takes: a commit stays short, and other workers get theirs. */
   callsTogether: 256,
+  /** Runs whose steps are read by one look: each may have many. */
+  readTogether: 64,
   /** Whoever waits for a call that another process carries out looks for its end after a commit, this often at most. */
   callLookMs: 10,
   /** A step is known by its name, which is part of a key. */

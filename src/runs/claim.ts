@@ -103,7 +103,7 @@ function* take(candidate: Run, claimant: Claimant, slots: readonly string[]): Tr
 
 type Holder = Pick<Claimant, 'workerId' | 'leaseMs' | 'attempt'>
 
-export function* insertAttempt(
+function* insertAttempt(
   claimed: Run,
   holder: Holder,
   slots: readonly string[],

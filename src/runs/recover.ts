@@ -1,14 +1,14 @@
+import { invariant } from '../base/errors.ts'
 import type { AttemptId, RunId, WorkerId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
-import { all, first, run, single } from '../store/transition.ts'
-import type { Transition } from '../store/transition.ts'
+import { GIVEN, all, changed, first, run, single } from '../store/transition.ts'
+import type { Joint, Query, Transition } from '../store/transition.ts'
 import { attemptRow, endAttempt } from './attempt.ts'
 import type { Attempt, AttemptRef } from './attempt.ts'
-import { insertAttempt } from './claim.ts'
 import type { Claim } from './claim.ts'
 import { finishRun, finishUnclaimed } from './finish.ts'
 import type { Finish } from './finish.ts'
@@ -80,17 +80,13 @@ export function* takeOverRun(
   ground: TakeoverGround,
   taker: Taker,
 ): Transition<Claim | undefined> {
-  const taken = yield* first(
-    runRow,
-    sql`update runs set fence = fence + 1, attempt = attempt + 1
-      where id = ${held.runId} and fence = ${held.fence} and state = 'running' returning *`,
-  )
+  const taken = yield* changed(runRow, TAKEN, [held.runId, held.fence])
   if (taken === undefined) return undefined
-  const old = yield* supersede(held.id, ground)
+  // Whether the ground holds is the update's own verdict: a renewal that came first wins.
+  const old = yield* changed(attemptRow, SUPERSEDED, [held.id, ground])
   if (old === undefined) return yield* letBe(taken)
-  const mark = taker.mark ?? old.mark
-  const holder = { workerId: taker.workerId, leaseMs: taker.leaseMs, attempt: { id: taker.attemptId, mark } }
-  const attempt = yield* insertAttempt(taken, holder, old.slots, old.startingAt)
+  const attempt = yield* insertSuccessor(taken, old, taker)
+  invariant(attempt !== undefined, `the run ${taken.id} was taken over without a claim`)
   yield* record({
     type: 'run.taken_over',
     threadId: taken.threadId,
@@ -100,20 +96,66 @@ export function* takeOverRun(
   return { run: taken, attempt }
 }
 
-/** Whether the ground holds is the update's own verdict: a renewal that came first wins. */
-function* supersede(id: AttemptId, ground: TakeoverGround): Transition<Attempt | undefined> {
-  const holds = {
-    'owner-dead': sql`1 = 1`,
-    'lease-over': sql`lease_until < ${now}`,
-    // On a host that cannot be reached: only while it has not even recorded that it is about to start.
-    unstarted: sql`lease_until < ${now} and starting_at is null`,
-    released: sql`released_at is not null`,
-  }[ground]
-  return yield* first(
-    attemptRow,
-    sql`update attempts set ended_at = ${now}, outcome = 'superseded'
-      where id = ${id} and ended_at is null and ${holds} returning *`,
-  )
+/** A worker that is lost may have held a thousand runs: they are taken over by few statements. */
+const TAKEN: Joint = {
+  table: 'runs',
+  columns: [
+    ['id', 'word'],
+    ['fence', 'bigint'],
+  ],
+  key: ['id'],
+  returns: runRow.columns,
+  many: sql`update runs set fence = runs.fence + 1, attempt = runs.attempt + 1
+    from ${GIVEN} where runs.id = given.id and runs.fence = given.fence and runs.state = 'running'`,
+}
+
+/** Unstarted, on a host that cannot be reached: only while it has not even recorded that it is about to start. */
+const SUPERSEDED: Joint = {
+  table: 'attempts',
+  columns: [
+    ['id', 'word'],
+    ['ground', 'word'],
+  ],
+  key: ['id'],
+  returns: attemptRow.columns,
+  many: sql`update attempts set ended_at = ${now}, outcome = 'superseded'
+    from ${GIVEN} where attempts.id = given.id and attempts.ended_at is null and case given.ground
+      when 'owner-dead' then 1 = 1
+      when 'lease-over' then attempts.lease_until < ${now}
+      when 'unstarted' then attempts.lease_until < ${now} and attempts.starting_at is null
+      when 'released' then attempts.released_at is not null end`,
+}
+
+const insertSuccessor = (taken: Run, old: Attempt, taker: Taker): Query<Attempt | undefined> =>
+  changed(attemptRow, SUCCESSORS, [
+    taker.attemptId,
+    taken.id,
+    taken.attempt,
+    taken.fence,
+    taker.workerId,
+    taker.mark ?? old.mark,
+    JSON.stringify(old.slots),
+    taker.leaseMs,
+    old.startingAt,
+  ])
+
+const SUCCESSORS: Joint = {
+  table: 'attempts',
+  columns: [
+    ['id', 'word'],
+    ['run_id', 'word'],
+    ['number', 'bigint'],
+    ['fence', 'bigint'],
+    ['worker_id', 'word'],
+    ['mark', 'word'],
+    ['slots', 'text'],
+    ['lease_ms', 'bigint'],
+    ['starting_at', 'bigint'],
+  ],
+  key: ['id'],
+  returns: attemptRow.columns,
+  many: sql`insert into attempts (id, run_id, number, fence, worker_id, mark, slots, claimed_at, lease_until, starting_at)
+    select id, run_id, number, fence, worker_id, mark, slots, ${now}, ${now} + lease_ms, starting_at from ${GIVEN} order by place`,
 }
 
 /** Nobody has seen the new fence yet: it is taken back in the same transaction. The run is locked before its attempt

@@ -4,10 +4,9 @@ import type { ActionId, RunId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
-import { now, sql, storedIn, unchanged } from '../store/sql.ts'
-import { GIVEN, all, change, first, one, run, single } from '../store/transition.ts'
+import { among, now, sql, storedIn, unchanged } from '../store/sql.ts'
+import { GIVEN, all, change, changed, first, one, run, single } from '../store/transition.ts'
 import type { Joint, Query, Transition } from '../store/transition.ts'
-import { mayBegin } from './attempt.ts'
 import type { AttemptRef } from './attempt.ts'
 
 /**
@@ -24,7 +23,7 @@ const STEP_MOVES = {
 export type StepState = keyof typeof STEP_MOVES
 const STEP_STATES = Object.keys(STEP_MOVES) as StepState[]
 
-const stepRow = row({
+const STEP = {
   name: text(),
   effect: oneOf(['read', 'write']),
   state: oneOf(STEP_STATES),
@@ -37,7 +36,8 @@ const stepRow = row({
   actionId: nullable(text<ActionId>()),
   startedAt: integer,
   settledAt: nullable(integer),
-})
+}
+const stepRow = row(STEP)
 export type Step = Decoded<typeof stepRow>
 
 /** In the order in which they began. */
@@ -45,6 +45,17 @@ export const stepsOf = single((runId: RunId) =>
   all(
     stepRow,
     sql`select s.* from steps s join runs r on r.seq = s.run_seq where r.id = ${runId} order by s.started_at, s.name`,
+  ),
+)
+
+const stepOfRunRow = row({ ...STEP, runId: text<RunId>() })
+
+/** Of several runs. */
+export const stepsOfAll = single((runIds: readonly RunId[]) =>
+  all(
+    stepOfRunRow,
+    sql`select r.id as run_id, s.* from runs r join steps s on s.run_seq = r.seq where r.id in ${among(runIds)}
+      order by s.started_at, s.name`,
   ),
 )
 
@@ -101,12 +112,13 @@ export interface Settled {
 
 /** Once more, by the same key: a write that is known not to have happened, or whose receiver knows the key. */
 export function* restartStep(ref: StepsRef, { name, tries }: Pick<Step, 'name' | 'tries'>): Transition<Restarted> {
-  const restarted = yield* run(sql`update steps set tries = tries + 1
-    where run_seq = ${ref.runSeq} and name = ${name} and state = 'started' and tries = ${tries}
-      and ${mayBegin(ref)}`)
-  if (restarted === 1) {
-    yield* run(sql`update actions set tries = tries + 1 where state = 'started' and tries = ${tries}
-      and id = (select action_id from steps where run_seq = ${ref.runSeq} and name = ${name})`)
+  const restarted = yield* changed(restartedRow, RESTARTED, [ref.runSeq, name, tries, ref.fence])
+  if (restarted !== undefined) {
+    const { actionId } = restarted
+    if (actionId !== null)
+      yield* run(
+        sql`update actions set tries = tries + 1 where state = 'started' and tries = ${tries} and id = ${actionId}`,
+      )
     return { kind: 'restarted' }
   }
   const why = yield* whyRefused(ref)
@@ -114,6 +126,26 @@ export function* restartStep(ref: StepsRef, { name, tries }: Pick<Step, 'name' |
   const step = yield* one(stepRow, sql`select * from steps where run_seq = ${ref.runSeq} and name = ${name}`)
   // The same again, by a commit whose answer was lost.
   return step.state === 'started' && step.tries === tries + 1 ? { kind: 'restarted' } : { kind: 'settled', step }
+}
+
+const restartedRow = row({ actionId: nullable(text<ActionId>()) })
+
+/** As `mayBegin`, for many: who takes a thousand runs over has as many of them. */
+const RESTARTED: Joint = {
+  table: 'steps',
+  columns: [
+    ['run_seq', 'bigint'],
+    ['name', 'text'],
+    ['tries', 'bigint'],
+    ['fence', 'bigint'],
+  ],
+  key: ['run_seq', 'name'],
+  returns: restartedRow.columns,
+  many: sql`update steps set tries = steps.tries + 1
+    from ${GIVEN} where steps.run_seq = given.run_seq and steps.name = given.name and steps.tries = given.tries
+      and steps.state = 'started'
+      and (select runs.fence = given.fence and runs.state = 'running' and runs.cancel_requested_at is null
+        from runs where runs.seq = given.run_seq ${unchanged})`,
 }
 
 /** What nobody knows is listed for people. */

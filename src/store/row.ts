@@ -9,15 +9,21 @@ export interface Row<T> {
   decode(record: Record<string, Cell>): T
 }
 
+/** One whose columns are known, as the database calls them. */
+export interface NamedRow<T> extends Row<T> {
+  readonly columns: readonly string[]
+}
+
 export type Decoded<R> = R extends Row<infer T> ? T : never
 
 /** Columns are named in camelCase and read from snake_case. */
 export function row<Shape extends Record<string, Decoder<unknown>>>(
   shape: Shape,
-): Row<{ readonly [K in keyof Shape]: ReturnType<Shape[K]> }> {
+): NamedRow<{ readonly [K in keyof Shape]: ReturnType<Shape[K]> }> {
   type T = { readonly [K in keyof Shape]: ReturnType<Shape[K]> }
   const columns = Object.keys(shape).map((key) => ({ key, column: snakeCase(key), decode: shape[key]! }))
   return {
+    columns: columns.map(({ column }) => column),
     decode(record) {
       const decoded: Record<string, unknown> = {}
       for (const { key, column, decode } of columns) decoded[key] = decode(record[column], column)

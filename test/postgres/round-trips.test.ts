@@ -9,7 +9,8 @@ import { claimRun } from '../../src/runs/claim.ts'
 import { finishCall } from '../../src/runs/finish-call.ts'
 import { finishRun } from '../../src/runs/finish.ts'
 import { findRun } from '../../src/runs/run.ts'
-import { advanceRun, stepsOf } from '../../src/runs/step.ts'
+import { takeOverRun } from '../../src/runs/recover.ts'
+import { advanceRun, restartStep, stepsOf, stepsOfAll } from '../../src/runs/step.ts'
 import { submitRun } from '../../src/runs/submit.ts'
 import { Lane } from '../../src/store/postgres/lane.ts'
 import { sql } from '../../src/store/sql.ts'
@@ -176,4 +177,46 @@ test('a hundred that come together cost as much as the longest of them', async (
   await Promise.all(work)
   expect(send.mock.calls.length).toBe(3)
   send.mockRestore()
+})
+
+test('what a lost worker held is taken over, and its cut-off steps begun again, by a few statements for all of them', async () => {
+  const store = await openedStore(await freshSchema())
+  await store.apply(openCalls, 'adder')
+  const [lost, taker] = [await addWorker(store), await addWorker(store)]
+  const calls = await Promise.all(
+    Array.from({ length: 40 }, async () => {
+      const place = { workerId: lost, leaseMs: LEASE_MS, attemptId: newAttemptId(random) }
+      const here = await store.apply(callHere, { id: newRunId(random), agent: 'adder', input: '1' }, place, ['s'])
+      if (here.kind !== 'claimed') throw new Error(here.kind)
+      return here.call
+    }),
+  )
+  const send = vi.spyOn(Lane.prototype, 'send')
+  onTestFinished(() => send.mockRestore())
+  const sent = () => send.mock.calls.reduce((sum, [requests]) => sum + requests.length, 0)
+  const claims = await Promise.all(
+    calls.map((call) => {
+      const attemptId = newAttemptId(random)
+      const by = { workerId: taker, leaseMs: LEASE_MS, attemptId, mark: attemptId }
+      return store.apply(takeOverRun, { ...refOfCall(call), mark: call.attemptId }, 'owner-dead', by)
+    }),
+  )
+  expect(claims.map((claim) => claim!.run.fence)).toEqual(calls.map(() => 2))
+  expect(new Set(claims.map((claim) => claim!.attempt.runId))).toEqual(new Set(calls.map(({ id }) => id)))
+  // Begin, the runs, the old attempts, the new ones, the end with its events, commit.
+  expect(sent()).toBe(6)
+  const restarted = await Promise.all(
+    claims.map((claim) => {
+      const { run: taken, attempt } = claim!
+      const ref = { id: attempt.id, runId: taken.id, fence: taken.fence, runSeq: taken.seq }
+      return store.apply(restartStep, ref, { name: 's', tries: 1 })
+    }),
+  )
+  expect(restarted).toEqual(calls.map(() => ({ kind: 'restarted' })))
+  expect(sent()).toBeLessThanOrEqual(10)
+  const steps = await store.read(
+    stepsOfAll,
+    calls.map(({ id }) => id),
+  )
+  expect(steps.map(({ tries }) => tries)).toEqual(calls.map(() => 2))
 })

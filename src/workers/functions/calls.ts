@@ -30,6 +30,7 @@ import type { Executor } from '../execute.ts'
 import { RecordedRun } from './function-run.ts'
 import type { Halt } from './function-run.ts'
 import { asJson } from './judge-step.ts'
+import { KnownSteps } from './known-steps.ts'
 import { Opening } from './opening.ts'
 import { endRivals } from '../rivals.ts'
 import { Unbegun } from './unbegun.ts'
@@ -101,6 +102,7 @@ export class Calls {
   #reserved = 0
   /** Attempts of calls that are being stored. */
   readonly #opening = new Set<AttemptId>()
+  readonly #known: KnownSteps
   readonly #unbegun: Unbegun
   /** Claims that are under way, and the places that they ask for. */
   #claims = 0
@@ -116,6 +118,7 @@ export class Calls {
 
   constructor(options: CallsOptions) {
     this.#options = options
+    this.#known = new KnownSteps(options.store)
     this.#unbegun = new Unbegun(options.store, options.executor.warn)
     this.#names = [...options.functions.keys()]
     this.#isLimited = this.#names.some((name) => isLimited(options.limits, name))
@@ -362,8 +365,8 @@ export class Calls {
   }
 
   async #begin(call: ClaimedCall, signal: AbortSignal): Promise<RecordedRun> {
-    const { executor, store, functions, random } = this.#options
-    const known = call.attempt === 1 ? [] : await store.read(stepsOf, call.id)
+    const { executor, functions, random } = this.#options
+    const known = call.attempt === 1 ? [] : await this.#known.of(call.id)
     return new RecordedRun(executor, call, signal, { known }, { agent: functions.get(call.agent)!, random })
   }
 

@@ -70,6 +70,8 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   readonly #known: ReadonlyMap<string, Step>
   /** Steps that are recorded and that this attempt has not come to. */
   readonly #ahead: Set<string>
+  /** Those that an earlier attempt had begun, and of which this one does not know what became of them. */
+  readonly #cutOff: Set<string>
   readonly #names = new Map<string, number>()
   readonly #open = new Map<string, Try>()
   #unsaved: StepOutcome[] = []
@@ -98,6 +100,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     this.#opening = opening
     this.#known = new Map(known.map((step) => [step.name, step]))
     this.#ahead = new Set(this.#known.keys())
+    this.#cutOff = new Set(known.flatMap(({ name, state }) => (state === 'started' ? [name] : [])))
     const { promise, resolve } = Promise.withResolvers<Halt>()
     this.halted = promise
     this.#halt = resolve
@@ -162,7 +165,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
 
   /** Whether an earlier attempt had begun this, or anything, and this one has not begun it again. */
   foundBegun(step?: Step): boolean {
-    if (step === undefined) return [...this.#known.values()].some(({ state }) => state === 'started')
+    if (step === undefined) return this.#cutOff.size > 0
     const known = this.#known.get(step.name)
     return step.state === 'started' && known?.state === 'started' && known.tries === step.tries
   }
@@ -370,6 +373,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   #settle({ name, tries, listed, ends }: Try, outcome: Omit<StepOutcome, 'name' | 'tries' | 'listed'>): void {
     ends()
     this.#open.delete(name)
+    this.#cutOff.delete(name)
     this.#keep({ name, tries, ...(listed ? { listed } : {}), ...outcome })
     this.#tellQuiet()
   }
@@ -457,7 +461,10 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     const { store } = this.#executor
     const begun = this.#tryOf(known, known.tries + 1)
     const restarted = await this.#kept(() => store.apply(restartStep, this.#ref, known))
-    if (restarted.kind === 'restarted') return this.#perform(begun, work, options)
+    if (restarted.kind === 'restarted') {
+      this.#cutOff.delete(known.name)
+      return this.#perform(begun, work, options)
+    }
     if (restarted.kind === 'refused') {
       this.#ahead.add(known.name)
       void this.#stop({ kind: 'stopped', why: restarted.why })
