@@ -56,7 +56,7 @@ function headersOf(dice: Dice, { port, owner, reader, guest }: Keys, who: Who): 
     case 0:
       return [host]
     case 1:
-      return [host, token(dice.pick(['', 'x', bentText(dice, owner), oneLine(oddText(dice))]))]
+      return [host, token(unlike(owner, dice.pick(['', 'x', bentText(dice, owner), oneLine(oddText(dice))])))]
     case 2:
       return [host, token(reader)]
     case 3:
@@ -76,6 +76,9 @@ function headersOf(dice: Dice, { port, owner, reader, guest }: Keys, who: Who): 
       return [host, `Host: evil.test\r\n`, token(owner)]
   }
 }
+
+/** What is bent may come out as it was: then it is the owner who sends it. */
+const unlike = (owner: string, text: string) => (text.trim() === owner ? `${owner}x` : text)
 
 const oneLine = (text: string) => text.replaceAll(/[\r\n]/g, '')
 const oddName = (dice: Dice) =>

@@ -290,6 +290,10 @@ export const EXPLAINED: Readonly<Record<string, Explained>> = {
       },
     ]),
   ),
+  'fuzzing 26904': {
+    words:
+      "of the check: a token that was to be the owner's with something wrong in it came out as the owner's own, and what the owner asked for was done",
+  },
   'fuzzing 23955': {
     harm: 'crash',
     words:
