@@ -103,17 +103,12 @@ function* take(candidate: Run, claimant: Claimant, slots: readonly string[]): Tr
 
 type Holder = Pick<Claimant, 'workerId' | 'leaseMs' | 'attempt'>
 
-function* insertAttempt(
-  claimed: Run,
-  holder: Holder,
-  slots: readonly string[],
-  startingAt: number | null = null,
-): Transition<Attempt> {
+function* insertAttempt(claimed: Run, holder: Holder, slots: readonly string[]): Transition<Attempt> {
   return yield* one(
     attemptRow,
-    sql`insert into attempts (id, run_id, number, fence, worker_id, mark, slots, claimed_at, lease_until, starting_at)
+    sql`insert into attempts (id, run_id, number, fence, worker_id, mark, slots, claimed_at, lease_until)
       values (${holder.attempt.id}, ${claimed.id}, ${claimed.attempt}, ${claimed.fence}, ${holder.workerId},
-        ${holder.attempt.mark}, ${JSON.stringify(slots)}, ${now}, ${now} + ${holder.leaseMs}, ${startingAt})
+        ${holder.attempt.mark}, ${JSON.stringify(slots)}, ${now}, ${now} + ${holder.leaseMs})
       returning *`,
   )
 }
