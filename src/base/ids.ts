@@ -1,5 +1,10 @@
-// Loaded with the first id: it takes a third of the time in which Node itself starts, and who only reads makes none.
-const crypto = () => process.getBuiltinModule('node:crypto')
+import type * as Crypto from 'node:crypto'
+
+let loaded: typeof Crypto | undefined
+
+// Loaded with the first id: it takes a third of the time in which Node itself starts, and who only reads makes none. And once: to ask
+// for it again takes longer than to make an id.
+const crypto = () => (loaded ??= process.getBuiltinModule('node:crypto'))
 
 /** Ids are branded: a run's id does not fit where a thread's is wanted. */
 type Branded<Name extends string> = string & { readonly __id: Name }

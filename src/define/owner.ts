@@ -14,7 +14,7 @@ import type { ProcessIdentity } from '../processes/identity.ts'
 
 const fileIn = (folder: string) => join(folder, 'function.json')
 
-interface UnderWay {
+export interface UnderWay {
   readonly key: string
 }
 
@@ -28,11 +28,9 @@ export async function leaveIdentity({ folder }: ToolContext): Promise<void> {
 }
 
 /** Each step begins with this; that one is looked for by its key is rare. */
-export function begins(key: string): () => void {
-  const begun = { key }
-  underWay.add(begun)
-  return () => void underWay.delete(begun)
-}
+export const begins = (begun: UnderWay): void => void underWay.add(begun)
+
+export const ends = (begun: UnderWay): void => void underWay.delete(begun)
 
 function hasBegun(key: string): boolean {
   for (const begun of underWay) if (begun.key === key) return true

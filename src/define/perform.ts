@@ -8,7 +8,7 @@ import { reasonOf } from '../tools/supervised-command.ts'
 import { readAgain } from './input.ts'
 import type { InputForm } from './input.ts'
 import { insideOf } from './inside.ts'
-import { begins, isOver, leaveIdentity } from './owner.ts'
+import { begins, ends, isOver, leaveIdentity } from './owner.ts'
 import { keptResult } from './result.ts'
 
 /** What a probe found out; the same words as those of a command's probe. */
@@ -53,12 +53,13 @@ export async function performWork(tool: FunctionTool, given: unknown, context: T
     if (trouble !== undefined) return notBegun(`it could not be started: ${trouble}`)
   }
   const limitMs = Math.max(1, context.deadline - context.clock.now())
-  const ends = begins(context.key)
+  const begun = { key: context.key }
+  begins(begun)
   const run: Work = async (...call) => {
     try {
       return await tool.run(...call)
     } finally {
-      ends()
+      ends(begun)
     }
   }
   const ended = await bounded(tool, run, input.value, context, limitMs)

@@ -3,7 +3,7 @@ import { integer, json, nullable, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { literals, now, sql } from '../store/sql.ts'
 import { GIVEN, all, append, first, one, single } from '../store/transition.ts'
-import type { Joint, Transition } from '../store/transition.ts'
+import type { Joint, Query, Transition } from '../store/transition.ts'
 
 /**
  * The log of what happened: append-only, totally ordered, written in the transaction it tells about. `noun.verb` in
@@ -105,13 +105,15 @@ export type Event = Decoded<typeof eventRow>
  * Written at the commit: on a database with several writers the numbers must be given in the order of the commits, or a
  * reader of "everything after N" would pass over one that commits late. `topic` is what listeners in this process hear.
  */
-export function* record(
-  { type, threadId: thread, runId: run, data }: NewEvent,
-  topic: string = type,
-): Transition<void> {
+export function* record(event: NewEvent, topic?: string): Transition<void> {
+  yield recording(event, topic)
+}
+
+/** The same as the statement itself, for whoever writes many. */
+export function recording({ type, threadId: thread, runId: run, data }: NewEvent, topic: string = type): Query<void> {
   const query = append(EVENTS, [type, thread ?? null, run ?? null, data === undefined ? '{}' : JSON.stringify(data)])
   query.topic = topic
-  yield* query
+  return query
 }
 
 /** Numbered in the order in which they are given. */

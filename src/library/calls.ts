@@ -64,13 +64,15 @@ export class CallDesk {
   }
 
   async call(call: NewCall): Promise<Call> {
-    const [stored] = await this.#prepared([call])
+    // Nearly always there is nothing to wait for; its function does not begin inside of who calls all the same.
+    await (this.#isUnready(call) || this.#room < 1 ? this.#prepare([call]) : undefined)
+    this.#room -= 1
+    const stored = this.#storedAs(call)
     const here = this.#here
     const place = here?.reserve(call.function)
-    if (here === undefined || place === undefined)
-      return this.#handle(await this.#runtime.store.apply(callOne, stored!))
-    const called = await here.callHere(stored!, place)
-    return called.kind === 'claimed' ? this.#callOf(stored!.id, place.attemptId) : this.#handle(called)
+    if (here === undefined || place === undefined) return this.#handle(await this.#runtime.store.apply(callOne, stored))
+    const called = await here.callHere(stored, place)
+    return called.kind === 'claimed' ? this.#callOf(stored.id, place.attemptId) : this.#handle(called)
   }
 
   /** From now on what is called here can be carried out here at once. */
@@ -79,7 +81,9 @@ export class CallDesk {
   }
 
   async callAll(calls: readonly NewCall[]): Promise<Call[]> {
-    const stored = await this.#prepared(calls)
+    await this.#prepare(calls)
+    this.#room -= calls.length
+    const stored = calls.map((call) => this.#storedAs(call))
     const commits: Promise<Called[]>[] = []
     for (let next = 0; next < stored.length; next += LIMITS.callsTogether)
       commits.push(this.#runtime.store.apply(callAll, stored.slice(next, next + LIMITS.callsTogether)))
@@ -98,22 +102,25 @@ export class CallDesk {
     this.#waiters.clear()
   }
 
-  async #prepared(calls: readonly NewCall[]): Promise<StoredCall[]> {
-    const { random } = this.#runtime
+  readonly #isUnready = ({ function: name, threadId }: NewCall) => threadId !== undefined || !this.#open.has(name)
+
+  async #prepare(calls: readonly NewCall[]): Promise<void> {
     for (const { function: name, threadId } of calls)
       if (threadId !== undefined) await this.#openThread(name, threadId as ThreadId)
       else if (!this.#open.has(name)) await this.#openCallsOf(name)
     if (this.#room < calls.length) await this.#makeRoom(calls.length)
-    this.#room -= calls.length
-    return calls.map(({ function: agent, input = null, key, priority, timeout, threadId }) => ({
-      id: newRunId(random),
-      agent,
-      input: inputOf(agent, input),
+  }
+
+  #storedAs({ function: agent, input = null, key, priority, timeout, threadId }: NewCall): StoredCall {
+    const call = { id: newRunId(this.#runtime.random), agent, input: inputOf(agent, input) }
+    if (key === undefined && priority === undefined && timeout === undefined && threadId === undefined) return call
+    return {
+      ...call,
       ...(timeout === undefined ? {} : { timeoutMs: parseDuration(timeout) }),
       ...(key === undefined ? {} : { key }),
       ...(priority === undefined ? {} : { priority }),
       ...(threadId === undefined ? {} : { threadId: threadId as ThreadId }),
-    }))
+    }
   }
 
   /** Once; but a database that was not there is asked again by the next call. */

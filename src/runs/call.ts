@@ -1,7 +1,7 @@
 import { digestOf } from '../base/canonical-json.ts'
 import { invariant } from '../base/errors.ts'
 import type { AttemptId, RunId, ThreadId, WorkerId } from '../base/ids.ts'
-import { record } from '../events/event.ts'
+import { recording } from '../events/event.ts'
 import { integer, json, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import type { Sql } from '../store/sql.ts'
@@ -92,7 +92,7 @@ export function* callOne(call: NewCall): Transition<Called> {
 function* calledAs(call: NewCall, stored: number | undefined): Transition<Called> {
   if (stored !== 1) return yield* knownCall(call)
   const { id: runId, agent, priority = 0 } = call
-  yield* record({ type: 'run.queued', threadId: threadOf(call), runId, data: { agent, priority } }, CALL_QUEUED)
+  yield recording({ type: 'run.queued', threadId: threadOf(call), runId, data: { agent, priority } }, CALL_QUEUED)
   return { kind: 'called', runId }
 }
 
@@ -127,18 +127,36 @@ export function* callHere(call: NewCall, place: CallPlace, steps: readonly strin
   invariant(call.key === undefined || steps.length === 0, `the keyed call ${id} begins with steps`)
   const unstored = claimedHere(call, place)
   const { threadId } = unstored
-  const [stored, attempts] = yield* together([
-    insertCallHere(call),
-    insertFirstAttempt(call, unstored, place),
-    ...steps.map((step) => beginFirstStep(refOfCall(unstored), step)),
-  ])
+  const [stored, attempts] =
+    call.key === undefined
+      ? yield* storedAtOnce(call, unstored, place)
+      : yield* storedUnlessKnown(call, unstored, place)
   if (stored === undefined) return yield* knownCall(call)
   // Without it nobody would ever take it over.
   invariant(attempts === 1, `the call ${id} was stored without its claim`)
-  yield* record({ type: 'run.queued', threadId, runId: id, data: { agent, priority } }, 'call.started')
-  yield* record({ type: 'run.started', threadId, runId: id, data: { attempt: 1, fence: 1, workerId } }, 'call.started')
+  for (const step of steps) {
+    const begun = yield beginFirstStep(refOfCall(unstored), step)
+    invariant(begun === 1, `the call ${id} was stored without the intent of ${step}`)
+  }
+  yield recording({ type: 'run.queued', threadId, runId: id, data: { agent, priority } }, 'call.started')
+  yield recording(
+    { type: 'run.started', threadId, runId: id, data: { attempt: 1, fence: 1, workerId } },
+    'call.started',
+  )
   return { kind: 'claimed', call: { ...unstored, seq: stored.seq } }
 }
+
+type Stored = [stored: Decoded<typeof storedRow> | undefined, attempts: number]
+
+/** Nobody can know it yet. What comes with it is as likely as it is, so nobody waits for it. */
+function* storedAtOnce(call: NewCall, claimed: ClaimedCall, place: CallPlace): Transition<Stored> {
+  const stored = yield* insertCallHere(call)
+  return [stored, stored === undefined ? 0 : yield* insertFirstAttempt(call, claimed, place)]
+}
+
+/** One round trip for both: whoever has its key may have called before. */
+const storedUnlessKnown = (call: NewCall, claimed: ClaimedCall, place: CallPlace): Transition<Stored> =>
+  together([insertCallHere(call), insertFirstAttempt(call, claimed, place)])
 
 /**
  * It cannot be carried out here after all: none of the steps that it was to begin with has begun, and nobody is to ask whether. The
@@ -260,7 +278,7 @@ export function* claimCalls({ workerId, leaseMs, agents, attempts, limits }: Cal
   yield* together(calls.map((call) => insertCallAttempt(call, workerId, leaseMs)))
   for (const call of calls) {
     const { id: runId, attempt: number, fence } = call
-    yield* record(
+    yield recording(
       { type: 'run.started', threadId: call.threadId, runId, data: { attempt: number, fence, workerId } },
       'call.started',
     )

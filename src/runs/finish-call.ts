@@ -1,5 +1,5 @@
 import type { Instant } from '../base/clock.ts'
-import { record } from '../events/event.ts'
+import { recording } from '../events/event.ts'
 import { settleCall } from '../schedule/run-ended.ts'
 import { integer, row } from '../store/row.ts'
 import { sql } from '../store/sql.ts'
@@ -49,12 +49,12 @@ export function* finishCall(
   if (outcome.state !== 'succeeded' || !isPlain) return yield* finishAsAny(attempt, outcome)
   const { result } = outcome
   const text = result === undefined ? null : JSON.stringify(result)
-  if ((yield* succeedLight(attempt.runSeq, attempt.fence, text)) === 0) return yield* finishAsAny(attempt, outcome)
-  yield* endCallAttempt(attempt.id, 'succeeded')
+  if ((yield succeedLight(attempt.runSeq, attempt.fence, text)) === 0) return yield* finishAsAny(attempt, outcome)
+  yield endCallAttempt(attempt.id, 'succeeded')
   const { threadId, agent } = call
   const { runId } = attempt
   if (isScheduled) yield* settleCall(runId)
-  yield* record({ type: 'run.finished', threadId, runId, data: { state: 'succeeded', agent } }, 'call.finished')
+  yield recording({ type: 'run.finished', threadId, runId, data: { state: 'succeeded', agent } }, 'call.finished')
   return FINISHED
 }
 

@@ -1,7 +1,7 @@
 import { whyRefused } from '../actions/perform.ts'
 import { settleLate, settleListed } from '../actions/step-doubt.ts'
 import type { ActionId, RunId } from '../base/ids.ts'
-import { record } from '../events/event.ts'
+import { recording } from '../events/event.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { among, now, sql, storedIn, unchanged } from '../store/sql.ts'
@@ -88,11 +88,11 @@ const RECORDED: Advanced = { kind: 'recorded' }
  */
 export function* advanceRun(ref: StepsRef, outcomes: readonly StepOutcome[], next?: string): Transition<Advanced> {
   for (const outcome of outcomes) yield* settleStep(ref, outcome)
-  return next === undefined ? RECORDED : yield* answerFor(ref, next, yield* beginStep(ref, next))
+  if (next === undefined || (yield beginStep(ref, next)) === 1) return RECORDED
+  return yield* whyNotBegun(ref, next)
 }
 
-function* answerFor(ref: StepsRef, next: string, begun: number): Transition<Advanced> {
-  if (begun === 1) return RECORDED
+function* whyNotBegun(ref: StepsRef, next: string): Transition<Advanced> {
   const why = yield* whyRefused(ref)
   if (why !== undefined) return { kind: 'refused', why }
   // The same again, by a commit whose answer was lost. Else its claim was another's for a moment of this very commit: whoever
@@ -152,17 +152,17 @@ const RESTARTED: Joint = {
 const isListed = ({ state, listed }: StepOutcome) => state === 'in_doubt' || listed === true
 
 export function* settleStep(ref: StepsRef, outcome: StepOutcome): Transition<void> {
-  const settled = isListed(outcome) ? yield* settleListed(ref, outcome) : (yield* settling(ref, outcome)) === 1
-  if (settled) yield* tell(ref, outcome)
+  const isSettled = isListed(outcome) ? yield* settleListed(ref, outcome) : (yield settling(ref, outcome)) === 1
+  if (isSettled) yield told(ref, outcome)
   else yield* settleLate(ref, outcome)
 }
 
 const settling = (ref: StepsRef, outcome: StepOutcome): Query<number> =>
   outcome.effect === 'read' ? keepRead(ref, outcome) : settleWrite(ref, outcome)
 
-function* tell({ runId }: StepsRef, { name, state, error }: StepOutcome): Transition<void> {
+function told({ runId }: StepsRef, { name, state, error }: StepOutcome): Query<void> {
   const data = error === null ? { step: name, state } : { step: name, state, error }
-  yield* record({ type: 'step.recorded', runId, data })
+  return recording({ type: 'step.recorded', runId, data })
 }
 
 /** Guarded by the step's own try, not by the run's state. */

@@ -34,6 +34,18 @@ export function grouped(queries: readonly Query<unknown>[], isTold: boolean): Gr
   return groups
 }
 
+/** The same where nobody is told. */
+export function gathered(queries: readonly Query<unknown>[]): Map<Joint, Query<unknown>[]> {
+  const groups = new Map<Joint, Query<unknown>[]>()
+  for (const query of queries) {
+    const { joint } = query.given!
+    const group = groups.get(joint)
+    if (group === undefined) groups.set(joint, [query])
+    else group.push(query)
+  }
+  return groups
+}
+
 /** The answers of the groups become those of the ones that asked. */
 export function handedOut(groups: readonly Group[], answers: readonly Answer[], askers: number): Answer[] {
   const all: Answer[] = Array.from({ length: askers })

@@ -62,10 +62,14 @@ class Drive {
       if (query.deferred) {
         deferred.push(query)
         step = this.#transition.next(undefined)
-      } else if (this.#all.mayGoOn(query)) {
-        for (const part of query.parts ?? [query]) this.#askAhead(part)
-        step = this.#transition.next(query.parts?.map(readLikely) ?? readLikely(query))
-      } else break
+      } else if (!this.#all.mayGoOn(query)) break
+      else if (query.parts === undefined) {
+        this.#askAhead(query)
+        step = this.#transition.next(readLikely(query))
+      } else {
+        for (const part of query.parts) this.#askAhead(part)
+        step = this.#transition.next(query.parts.map(readLikely))
+      }
     }
     this.next = step.done === true ? undefined : step.value
     if (step.done === true) this.#value = step.value

@@ -9,7 +9,10 @@ export interface Answer {
   readonly changes: number
 }
 
-/** One statement and how to read its answer. `yield*` it inside a transition to get that answer. */
+/**
+ * One statement and how to read its answer. `yield*` it inside a transition to get that answer. `yield` alone says the same without its
+ * type, and without a generator for it: for the few transitions that there are tens of thousands of in a second.
+ */
 export class Query<T> {
   readonly sql: Sql
   /** Nothing in the transition depends on it, so an engine may keep it for the moment of the commit. */

@@ -1,3 +1,4 @@
+import { randomUUIDv7 } from 'node:crypto'
 import { DatabaseSync } from 'node:sqlite'
 
 import pg from 'pg'
@@ -6,6 +7,7 @@ import { expect, inject, test } from 'vitest'
 import { recorded } from '../../bench/limits/bench.ts'
 import { fileOf } from '../../bench/limits/cases.ts'
 import { withHome } from '../../bench/limits/home.ts'
+import { Rows } from '../../bench/peers/rows.ts'
 import { againstLimit } from '../../bench/page/limits.ts'
 import type { Checked } from '../../bench/page/targets.ts'
 import { recordPostgres, replayPostgres } from '../../bench/limits/postgres.ts'
@@ -106,6 +108,38 @@ test('jobs that were claimed on several connections are claimed and ended again,
     ended.length,
   )
   expect((events as { type: string }[]).filter(({ type }) => type === 'run.finished')).toHaveLength(ended.length)
+})
+
+/** Ids and instants are each time others, and who wrote a batch has another name. */
+const alike = (rows: readonly object[] = []): string[] =>
+  rows.map((row) =>
+    JSON.stringify(row)
+      .replaceAll(/\b(run|att|wrk)_[0-9a-f]{32}\b/g, '$1')
+      .replaceAll(/\b(?:1[789]|2\d)\d{11}\b/g, 'then'),
+  )
+
+test('the rows by hand, beside which the speed of a step is shown, are those that the product keeps', async () => {
+  const place = newPlace()
+  const byProduct = await withHome(place, 'sqlite', async (home) => {
+    await workloads.steps(home, ALONE, STEPS, new Stopwatch())
+    return tablesOfSqlite(home)
+  })
+  const byHand = await withHome(place, 'sqlite', async (home) => {
+    await workloads.steps(home, 0, STEPS, new Stopwatch())
+    const database = new DatabaseSync(fileOf(home), { enableForeignKeyConstraints: true })
+    const { workers = [] } = tablesOfSqlite(home) as Record<string, readonly { id: string }[]>
+    database.exec(`insert into threads (id, agent, created_at) values ('calls:flow', 'flow', 1760000000000)`)
+    const rows = new Rows(database, () => randomUUIDv7().replaceAll('-', ''), workers[0]!.id)
+    for (let flow = 0; flow < 2 * ALONE; flow += 1) await rows.run('x', STEPS, (_, index) => ({ ok: index }))
+    database.close()
+    return tablesOfSqlite(home)
+  })
+  for (const table of ['steps', 'attempts']) expect(alike(byHand[table]), table).toEqual(alike(byProduct[table]))
+  const told = ({ events }: Tables) =>
+    (events as { type: string; data: string }[]).filter(({ type }) => /^(run|step)\./.test(type))
+  const without = (rows: readonly object[]) => rows.map((row) => ({ ...row, seq: 0, input: '', result: '' }))
+  expect(alike(without(byHand['runs']!))).toEqual(alike(without(byProduct['runs']!)))
+  expect(alike(without(told(byHand)))).toEqual(alike(without(told(byProduct))))
 })
 
 const missedBy = (measured: number, needs: number, target: string): Checked => ({

@@ -43,6 +43,7 @@ export class Renderer {
   /** By the numbers of the joints in them. */
   readonly #closings = new Map<string, string>()
   readonly #jointNumbers = new WeakMap<Joint, number>()
+  readonly #places = new WeakMap<Joint, number>()
   #joints = 0
 
   /** Behind a pooler in transaction mode a name would be kept in somebody else's session. */
@@ -103,9 +104,9 @@ export class Renderer {
 
   /** The same for the same joints. First what the others may look at; then who relies on a row, which another of them may change. */
   #placeOf(joint: Joint): number {
-    const number = this.#numberOf(joint)
-    if (joint.returns !== undefined) return number - 2 * MOST_JOINTS
-    return joint.many.strings.some((part) => part.includes(unchanged.strings[0]!)) ? number - MOST_JOINTS : number
+    let place = this.#places.get(joint)
+    if (place === undefined) this.#places.set(joint, (place = placed(joint, this.#numberOf(joint))))
+    return place
   }
 
   #numberOf(joint: Joint): number {
@@ -124,7 +125,8 @@ export class Renderer {
   #row({ columns }: Joint, { given }: Query<unknown>) {
     return columns.map(([, type], column) => {
       const value = given!.values[column] ?? null
-      return type === 'text' ? sealed([withoutNul(value)], this.#codec)[0]! : value
+      if (type !== 'text' || typeof value !== 'string') return value
+      return this.#codec === undefined ? withoutNul(value) : this.#codec.seal(withoutNul(value))
     })
   }
 
@@ -165,6 +167,11 @@ export class Renderer {
  */
 const withoutNul = <T>(value: T): T =>
   typeof value === 'string' && value.includes('\0') ? (value.replaceAll('\0', '\ufffd') as T) : value
+
+function placed({ returns, many }: Joint, number: number): number {
+  if (returns !== undefined) return number - 2 * MOST_JOINTS
+  return many.strings.some((part) => part.includes(unchanged.strings[0]!)) ? number - MOST_JOINTS : number
+}
 
 /** How a joint statement is given its rows: each column as an array, or one row as it is. */
 type Manner = 'rows' | 'row'

@@ -5,7 +5,7 @@ import { HoldfastError } from '../../base/errors.ts'
 import { LIMITS } from '../../base/limits.ts'
 import { opened, sealed } from '../codec.ts'
 import type { TextCodec } from '../codec.ts'
-import { grouped, handedOut } from '../joined.ts'
+import { gathered, grouped, handedOut } from '../joined.ts'
 import type { Group } from '../joined.ts'
 import { now, writesSomething } from '../sql.ts'
 import type { Sql, SqlValue } from '../sql.ts'
@@ -108,20 +108,24 @@ export class Connection {
   /** The same where nobody waits for an answer; what is likely has to be so. */
   executeLikely(queries: readonly Query<unknown>[], at: Instant): void {
     if (queries.length === 0) return
-    for (const group of grouped(queries, false)) {
-      const { changes } = this.#executeGroup(group, at)
-      if (group.joint?.likely === true && changes !== group.queries.length) throw new Unlikely()
+    for (const [joint, alike] of gathered(queries)) {
+      const { changes } = this.#executeAlike(joint, alike, at, false)
+      if (joint.likely === true && changes !== alike.length) throw new Unlikely()
     }
     for (const { topic } of queries) if (topic !== undefined) this.#topics.add(topic)
   }
 
   #executeGroup({ joint, queries, keys }: Group, at: Instant): Answer {
     if (joint === undefined) return this.#executePlain(queries[0]!, at)
+    return this.#executeAlike(joint, queries, at, keys !== undefined)
+  }
+
+  #executeAlike(joint: Joint, queries: readonly Query<unknown>[], at: Instant, isReturning: boolean): Answer {
     const rows: Answer['rows'][number][] = []
     let changes = 0
     for (let from = 0; from < queries.length;) {
       const log2 = Math.min(MOST_ROWS_LOG2, 31 - Math.clz32(queries.length - from))
-      const answer = this.#runJoint(joint, queries.slice(from, from + (1 << log2)), log2, at, keys !== undefined)
+      const answer = this.#runJoint(joint, queries, from, log2, at, isReturning)
       for (const row of answer.rows) rows.push(row)
       changes += answer.changes
       from += 1 << log2
@@ -143,13 +147,21 @@ export class Connection {
     const { joint } = query.given!
     const text = this.#probe === undefined ? '' : renderJoint(joint, 1, query.returnsRows)
     this.#probe?.({ at: 'statement', when: 'before', text })
-    const answer = this.#runJoint(joint, [query], 0, at, query.returnsRows)
+    const answer = this.#runJoint(joint, [query], 0, 0, at, query.returnsRows)
     this.#probe?.({ at: 'statement', when: 'after', text })
     return answer
   }
 
-  #runJoint(joint: Joint, queries: readonly Query<unknown>[], log2: number, at: Instant, isReturning: boolean): Answer {
-    const values = this.#valuesOf(joint, queries)
+  /** Of so many from that one on. */
+  #runJoint(
+    joint: Joint,
+    queries: readonly Query<unknown>[],
+    from: number,
+    log2: number,
+    at: Instant,
+    isReturning: boolean,
+  ): Answer {
+    const values = this.#valuesOf(joint, queries, from, from + (1 << log2))
     if (joint.many.values.includes(now)) values.push(at)
     const statement = this.#jointStatement(joint, log2, isReturning)
     const rows = isReturning ? opened(statement.all(...values), this.#codec) : []
@@ -159,18 +171,22 @@ export class Connection {
   }
 
   /** Row by row, as they are stored. What is the same as in the row before is not looked at again. */
-  #valuesOf({ columns }: Joint, queries: readonly Query<unknown>[]): SQLInputValue[] {
+  #valuesOf({ columns }: Joint, queries: readonly Query<unknown>[], from: number, to: number): SQLInputValue[] {
     const codec = this.#codec
     const values: SQLInputValue[] = []
-    const last: (string | undefined)[] = columns.map(() => undefined)
-    const kept = [...last]
-    for (const { given } of queries)
-      given!.values.forEach((value, column) => {
-        if (codec === undefined || typeof value !== 'string' || columns[column]![1] !== 'text')
-          return values.push(value)
-        if (value !== last[column]) kept[column] = codec.seal((last[column] = value))
-        return values.push(kept[column]!)
-      })
+    const last: string[] = []
+    const kept: string[] = []
+    for (let place = from; place < to; place += 1) {
+      const row = queries[place]!.given!.values
+      for (let column = 0; column < row.length; column += 1) {
+        const value = row[column]!
+        if (codec === undefined || typeof value !== 'string' || columns[column]![1] !== 'text') values.push(value)
+        else {
+          if (value !== last[column]) kept[column] = codec.seal((last[column] = value))
+          values.push(kept[column]!)
+        }
+      }
+    }
     return values
   }
 

@@ -176,6 +176,7 @@ export class Calls {
   readonly #isIdle = () => this.#held.size === 0 && this.#reserved === 0 && this.#claims === 0 && !this.#isNext
 
   #tellIdle(): void {
+    if (this.#waiting.length === 0) return
     for (const each of this.#waiting.filter(({ until }) => until())) {
       this.#waiting.splice(this.#waiting.indexOf(each), 1)
       each.tell()

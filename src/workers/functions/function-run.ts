@@ -4,7 +4,8 @@ import { LIMITS } from '../../base/limits.ts'
 import type { FunctionRun, StepCall, StepOptions } from '../../define/function.ts'
 import { OWN_LOOP } from '../../define/own-loop.ts'
 import type { HasOwnLoop, KeptErrors, OwnLoop } from '../../define/own-loop.ts'
-import { begins } from '../../define/owner.ts'
+import { begins, ends } from '../../define/owner.ts'
+import type { UnderWay } from '../../define/owner.ts'
 import { refOfCall } from '../../runs/call.ts'
 import type { ClaimedCall } from '../../runs/call.ts'
 import type { Wait } from '../../runs/finish-call.ts'
@@ -34,15 +35,12 @@ type Work<T> = (call: StepCall) => T | PromiseLike<T>
 /** Of a read whose errors are something to who meets them again; others are met in the record's words. */
 type Options = StepOptions & { readonly errors?: KeptErrors }
 
-/** The second step of a name gets a number behind it; and a database cannot keep a NUL. */
-const NOT_IN_NAMES = /[#\0]/
-
 /** What is there already is not waited for: a turn of the queue less for each step. */
 const isThenable = <T>(value: T | PromiseLike<T>): value is PromiseLike<T> =>
   ((typeof value === 'object' && value !== null) || typeof value === 'function') && 'then' in value
 
-/** A try of a write that is under way. */
-type Try = Pick<StepOutcome, 'name' | 'tries'> & { readonly listed: boolean; readonly ends: () => void }
+/** A try of a write that is under way, by the key of its step. */
+type Try = Pick<StepOutcome, 'name' | 'tries'> & UnderWay & { readonly listed: boolean }
 
 /**
  * What a function does, recorded:
@@ -67,11 +65,11 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   /** Until it is stored. */
   #opening: Opening | undefined
   #loop: Promise<OwnLoop> | undefined
-  readonly #known: ReadonlyMap<string, Step>
+  readonly #known = new Map<string, Step>()
   /** Steps that are recorded and that this attempt has not come to. */
-  readonly #ahead: Set<string>
+  readonly #ahead = new Set<string>()
   /** Those that an earlier attempt had begun, and of which this one does not know what became of them. */
-  readonly #cutOff: Set<string>
+  readonly #cutOff = new Set<string>()
   readonly #names = new Map<string, number>()
   readonly #open = new Map<string, Try>()
   #unsaved: StepOutcome[] = []
@@ -98,9 +96,11 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     this.#of = of
     this.#ref = refOfCall(call)
     this.#opening = opening
-    this.#known = new Map(known.map((step) => [step.name, step]))
-    this.#ahead = new Set(this.#known.keys())
-    this.#cutOff = new Set(known.flatMap(({ name, state }) => (state === 'started' ? [name] : [])))
+    for (const step of known) {
+      this.#known.set(step.name, step)
+      this.#ahead.add(step.name)
+      if (step.state === 'started') this.#cutOff.add(step.name)
+    }
     const { promise, resolve } = Promise.withResolvers<Halt>()
     this.halted = promise
     this.#halt = resolve
@@ -195,15 +195,21 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     if (this.#ahead.size > 0) await this.#recordedFirst(key)
     if (options.effect === 'read') {
       await this.#beforeRead()
-      return this.#perform({ name: key, tries: 1, listed: false, ends: () => {} }, work, options)
+      return this.#perform(this.#tryOf(key, 1), work, options)
     }
-    const begun = { name: key, tries: 1, listed: false, ends: begins(keyOf(this.id, key)) }
-    await this.#begin(begun)
-    return await this.#perform(begun, work, options)
+    const begun = this.#begins(key, 1)
+    if (this.#mayNotGoOn()) return this.#dropped(begun)
+    const isWithCall = this.#opening?.take(key) === true
+    if (this.#opening !== undefined && !(await this.#isStored())) return this.#dropped(begun)
+    const advanced = isWithCall ? undefined : await this.#advance(key)
+    if (advanced?.kind === 'refused') return this.#gone(begun, { kind: 'stopped', why: advanced.why })
+    if (this.#isHalted || this.signal.aborted) await this.#unlessStopped(begun)
+    return this.#perform(begun, work, options)
   }
 
   #nextKey(name: string): string {
-    if (name === '' || name.length > LIMITS.stepNameCharacters || NOT_IN_NAMES.test(name))
+    // The second step of a name gets a number behind it; and a database cannot keep a NUL.
+    if (name === '' || name.length > LIMITS.stepNameCharacters || name.includes('#') || name.includes('\0'))
       throw new HoldfastError('usage/step', `"${name}" cannot be the name of a step`, {
         remedy: `give it 1 to ${LIMITS.stepNameCharacters} characters, and no # or NUL`,
       })
@@ -253,16 +259,6 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
 
   readonly #stopWords = () => (this.signal.reason === 'timeout' ? 'timed out' : 'cancelled')
 
-  async #begin(begun: Try): Promise<void> {
-    if (this.#mayNotGoOn()) return this.#dropped(begun)
-    this.#open.set(begun.name, begun)
-    const isWithCall = this.#opening?.take(begun.name) === true
-    if (this.#opening !== undefined && !(await this.#isStored())) return this.#dropped(begun)
-    const advanced = isWithCall ? undefined : await this.#advance(begun.name)
-    if (advanced?.kind === 'refused') return this.#gone(begun, { kind: 'stopped', why: advanced.why })
-    if (this.#isHalted || this.signal.aborted) await this.#unlessStopped(begun)
-  }
-
   /**
    * Its intent is on disk. Whoever takes it over judges it by that: nothing has happened here, and nothing will. It is let go of, or nobody
    * could: a lease that was late is renewed again as soon as the database is back.
@@ -273,10 +269,14 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   }
 
   /** What its steps have come to, and the intent of the next. */
-  #advance(next?: string): Promise<Advanced> {
+  async #advance(next?: string): Promise<Advanced> {
     const unsaved = this.takeUnsaved()
     const { store } = this.#executor
-    return this.#kept(() => store.apply(advanceRun, this.#ref, unsaved, next))
+    try {
+      return await store.apply(advanceRun, this.#ref, unsaved, next)
+    } catch {
+      return untilStored(this.#executor, () => store.apply(advanceRun, this.#ref, unsaved, next))
+    }
   }
 
   /** A function whose call is not stored is left where it is. */
@@ -308,31 +308,36 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     return this.#dropped(begun)
   }
 
-  #dropped({ name, ends }: Try): Promise<never> {
-    this.#open.delete(name)
-    ends()
+  #dropped(begun: Try): Promise<never> {
+    this.#open.delete(begun.name)
+    ends(begun)
     this.#tellQuiet()
     return this.#never()
   }
 
-  /** The common way has no closure and no loop around it. */
-  async #kept<T>(write: () => Promise<T>): Promise<T> {
+  /** No promise around what is there at once. */
+  #perform<T>(begun: Try, work: Work<T>, options: Options): T | Promise<T> {
+    let worked: T | PromiseLike<T>
     try {
-      return await write()
-    } catch {
-      return untilStored(this.#executor, write)
-    }
-  }
-
-  async #perform<T>(begun: Try, work: Work<T>, options: Options): Promise<T> {
-    const { effect = 'write' } = options
-    let value: T
-    try {
-      const worked = work({ key: keyOf(this.id, begun.name), signal: this.signal })
-      value = isThenable(worked) ? await worked : worked
+      worked = work({ key: begun.key, signal: this.signal })
+      if (isThenable(worked)) return this.#performing(begun, worked, options)
     } catch (error) {
       return this.#threw<T>(begun, error, options)
     }
+    return this.#performed(begun, worked, options)
+  }
+
+  async #performing<T>(begun: Try, worked: PromiseLike<T>, options: Options): Promise<T> {
+    let value: T
+    try {
+      value = await worked
+    } catch (error) {
+      return this.#threw<T>(begun, error, options)
+    }
+    return this.#performed(begun, value, options)
+  }
+
+  #performed<T>(begun: Try, value: T, { effect = 'write' }: Options): T | Promise<T> {
     const text = asJson(value)
     const result = text.kind === 'json' ? text.text : null
     this.#settle(begun, { effect, state: 'done', result, error: null, by: null })
@@ -370,11 +375,13 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     return result as T
   }
 
-  #settle({ name, tries, listed, ends }: Try, outcome: Omit<StepOutcome, 'name' | 'tries' | 'listed'>): void {
-    ends()
+  #settle(begun: Try, outcome: Omit<StepOutcome, 'name' | 'tries' | 'listed'>): void {
+    const { name, tries, listed } = begun
+    const { effect, state, result, error, by } = outcome
+    ends(begun)
     this.#open.delete(name)
     this.#cutOff.delete(name)
-    this.#keep({ name, tries, ...(listed ? { listed } : {}), ...outcome })
+    this.#keep({ name, effect, tries, state, result, error, by, listed })
     this.#tellQuiet()
   }
 
@@ -426,13 +433,13 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
 
   async #asJudged<T>(known: Step, judged: Judged, work: Work<T>, options: Options): Promise<T> {
     const { name, tries } = known
-    const cut = { name, tries, listed: known.actionId !== null, ends: () => {} }
+    const cut = this.#tryOf(name, tries, known.actionId !== null)
     if (judged.kind === 'done') return this.#found<T>(cut, judged.result)
     if (judged.kind === 'settled') return this.#again(judged.step, work, options)
     if (judged.kind === 'failed') throw judged.error
     if (judged.kind === 'left') return this.#never()
     if (judged.kind === 'restart') return this.#restart(known, work, options)
-    if (judged.kind === 'again') return this.#onceMore(this.#tryOf(known, judged.tries, true), work, options)
+    if (judged.kind === 'again') return this.#onceMore(this.#begins(name, judged.tries, true), work, options)
     if (judged.kind === 'doubt')
       this.#settle(cut, { effect: 'write', state: 'in_doubt', result: null, error: judged.error, by: 'nobody' })
     return this.#stop(judged.kind === 'refused' ? { kind: 'stopped', why: judged.why } : { kind: 'undecided' })
@@ -444,8 +451,14 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     return this.#perform(begun, work, options)
   }
 
-  #tryOf({ name, actionId }: Step, tries: number, listed = actionId !== null): Try {
-    const begun = { name, tries, listed, ends: begins(keyOf(this.id, name)) }
+  #tryOf(name: string, tries: number, listed = false): Try {
+    return { name, tries, listed, key: keyOf(this.id, name) }
+  }
+
+  /** From here on it is under way here. */
+  #begins(name: string, tries: number, listed?: boolean): Try {
+    const begun = this.#tryOf(name, tries, listed)
+    begins(begun)
     this.#open.set(name, begun)
     return begun
   }
@@ -459,8 +472,9 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   async #restart<T>(known: Step, work: Work<T>, options: Options): Promise<T> {
     if (this.#mayNotGoOn()) return this.#notReached(known.name)
     const { store } = this.#executor
-    const begun = this.#tryOf(known, known.tries + 1)
-    const restarted = await this.#kept(() => store.apply(restartStep, this.#ref, known))
+    const begun = this.#begins(known.name, known.tries + 1, known.actionId !== null)
+    const restart = () => store.apply(restartStep, this.#ref, known)
+    const restarted = await restart().catch(() => untilStored(this.#executor, restart))
     if (restarted.kind === 'restarted') {
       this.#cutOff.delete(known.name)
       return this.#perform(begun, work, options)
