@@ -62,5 +62,14 @@ export function againstLimit(missed: readonly Checked[], limit: Limit, between: 
   ].join(' ')
 }
 
+/** What the targets that one figure misses would be to its rows by hand, which are measured beside the others. */
+export function againstHand(missed: readonly Checked[], id: string, what: string, value: number): string {
+  const { measured = Number.NaN, unit } = missed[0]!
+  const ratios = missed.flatMap(({ beside }) =>
+    beside === undefined ? [] : [`${shown(value / beside.value)} times ${beside.id}`],
+  )
+  return `The same rows by hand (\`${id}\` below, in the same run: ${what}) come to ${withUnit(value, unit)}: ${ratios.join(', ')}. The product reaches ${shown(measured / value)} of that.`
+}
+
 const asked = (rows: readonly Checked[]) =>
   rows.map(({ needs = Number.NaN, unit }) => withUnit(needs, unit)).join(' and ')

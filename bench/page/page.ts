@@ -4,9 +4,10 @@ import type { Row } from '../bench.ts'
 import { table } from '../../scripts/docs/markdown.ts'
 import { shown, withUnit } from '../../scripts/docs/numbers.ts'
 import { boundOf } from '../table.ts'
+import { figure } from './figures.ts'
 import type { Own, Peers, Result } from './figures.ts'
 import type { Plot } from './charts.ts'
-import { againstLimit, limitsOf, limitsTable } from './limits.ts'
+import { againstHand, againstLimit, limitsOf, limitsTable } from './limits.ts'
 import type { Limit } from './limits.ts'
 import { REMARKS } from './remarks.ts'
 import type { Checked } from './targets.ts'
@@ -37,8 +38,10 @@ function found({ measured, unit, beside, ratio }: Checked): string {
 }
 
 /** What stands in the way, and what the limit says about it. */
-function remarkOn(name: string, known: readonly Checked[], limits: readonly Limit[]): string {
-  const { work = '', between, note = '' } = REMARKS[name] ?? {}
+function remarkOn(name: string, known: readonly Checked[], limits: readonly Limit[], peers: Peers | undefined): string {
+  const { work = '', between, byHand, note = '' } = REMARKS[name] ?? {}
+  const hand =
+    byHand === undefined || peers === undefined ? undefined : figure(peers, byHand.id, byHand.workload, byHand.name)
   const limit = limits.find((each) => each.name === name)
   const measured =
     between === undefined
@@ -46,11 +49,12 @@ function remarkOn(name: string, known: readonly Checked[], limits: readonly Limi
       : limit === undefined
         ? 'What its statements alone come to was not measured.'
         : againstLimit(known, limit, between)
-  return [work, measured, note].filter((part) => part !== '').join(' ')
+  const beside = hand === undefined ? '' : againstHand(known, byHand!.id, byHand!.what, hand)
+  return [work, measured, beside, note].filter((part) => part !== '').join(' ')
 }
 
 /** One paragraph for each figure that misses a target, however many it misses. */
-function missed(checked: readonly Checked[], limits: readonly Limit[]): string {
+function missed(checked: readonly Checked[], limits: readonly Limit[], peers: Peers | undefined): string {
   const rows = checked.filter(({ met }) => met !== true)
   if (rows.length === 0) return 'Every target of the table is met.'
   const groups = Object.groupBy(rows, ({ workload, engine, what }) => `${workload}, ${engine}, ${what}`)
@@ -58,7 +62,7 @@ function missed(checked: readonly Checked[], limits: readonly Limit[]): string {
     const known = group.filter(({ met }) => met === false)
     if (known.length === 0) return `- **${name}**: there is no figure for it in this run.`
     const targets = known.map((row) => `${found(row)} (target: ${row.target})`).join('; ')
-    return `- **${name}**: ${targets}. ${remarkOn(name, known, limits)}`.trimEnd()
+    return `- **${name}**: ${targets}. ${remarkOn(name, known, limits, peers)}`.trimEnd()
   })
   return `These are missed, or have no figure:\n\n${lines.join('\n')}`
 }
@@ -180,7 +184,7 @@ This page is written by \`npm run bench:page\` from what was measured, and so ar
 path of a step is the one that every program has: the claim is checked by its fence, the intent and the outcome are recorded, an event is written.`
 
 const PEERS = `One benchmark on one machine, each peer in its own best settings and in fresh processes, one after the other, on a machine that others share: what Node takes to start, beside W6, says how quick it was just then. Where a workload was run several times, its figures are medians; how often is in the last column. \`raw-*\` is the limit: the same store, batches
-written by hand, no engine (\`-1\`: a commit for each row). How to run it: \`node bench/peers/run.ts CHECKOUT\`, where CHECKOUT is the folder of the peers' benchmark.
+written by hand, no engine (\`-1\`: a commit for each row); so is \`holdfast-rows\`: the rows that Holdfast keeps in W1, by hand (\`bench/peers/rows.ts\`), the same ones by a test. How to run it: \`node bench/peers/run.ts CHECKOUT\`, where CHECKOUT is the folder of the peers' benchmark.
 
 In W5 each step of Holdfast is a write with a probe: a worker that comes after a crash asks the world (here the file in which the bodies are counted) whether a
 write that was cut off has happened. The other peers have no notion of that, and run the body again. A Holdfast step without a probe would not be run again either:
@@ -203,7 +207,7 @@ export function writePage(parts: PageParts): string {
   const others = own?.benches.filter(({ bench }) => bench !== 'limits') ?? []
   const sections = [
     HEAD,
-    ...(peers === undefined ? [] : ['## Targets', targetTable(checked), missed(checked, limits)]),
+    ...(peers === undefined ? [] : ['## Targets', targetTable(checked), missed(checked, limits, peers)]),
     ...(limits.length === 0 ? [] : ['## Limits', LIMITS, limitsTable(limits)]),
     ...(peers === undefined ? [] : ['## Beside the others', PEERS, plots(peerPlots), peerTable(peers)]),
     ...(own === undefined

@@ -47,21 +47,5 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal, options = 
   })
 }
 
-let afterwards: (() => void)[] = []
-
-/** When everything that is under way in this turn of the event loop has come as far as it can. One immediate for all who ask in it. */
-export function afterThisTurn(work: () => void): void {
-  if (afterwards.push(work) === 1) setImmediate(doAfterwards)
-}
-
-function doAfterwards(): void {
-  const works = afterwards
-  afterwards = []
-  let next = 0
-  try {
-    while (next < works.length) works[next++]!()
-  } finally {
-    // One that throws is heard of, and keeps no other from its turn.
-    for (; next < works.length; next += 1) afterThisTurn(works[next]!)
-  }
-}
+/** When everything that is under way in this turn of the event loop has come as far as it can. */
+export const afterThisTurn = (work: () => void): void => void setImmediate(work)

@@ -64,9 +64,7 @@ export class CallDesk {
   }
 
   async call(call: NewCall): Promise<Call> {
-    // Nearly always there is nothing to wait for; its function does not begin inside of who calls all the same.
-    await (this.#isUnready(call) || this.#room < 1 ? this.#prepare([call]) : undefined)
-    this.#room -= 1
+    await this.#prepare([call])
     const stored = this.#storedAs(call)
     const here = this.#here
     const place = here?.reserve(call.function)
@@ -82,7 +80,6 @@ export class CallDesk {
 
   async callAll(calls: readonly NewCall[]): Promise<Call[]> {
     await this.#prepare(calls)
-    this.#room -= calls.length
     const stored = calls.map((call) => this.#storedAs(call))
     const commits: Promise<Called[]>[] = []
     for (let next = 0; next < stored.length; next += LIMITS.callsTogether)
@@ -102,13 +99,12 @@ export class CallDesk {
     this.#waiters.clear()
   }
 
-  readonly #isUnready = ({ function: name, threadId }: NewCall) => threadId !== undefined || !this.#open.has(name)
-
   async #prepare(calls: readonly NewCall[]): Promise<void> {
     for (const { function: name, threadId } of calls)
       if (threadId !== undefined) await this.#openThread(name, threadId as ThreadId)
       else if (!this.#open.has(name)) await this.#openCallsOf(name)
     if (this.#room < calls.length) await this.#makeRoom(calls.length)
+    this.#room -= calls.length
   }
 
   #storedAs({ function: agent, input = null, key, priority, timeout, threadId }: NewCall): StoredCall {

@@ -1,4 +1,3 @@
-import { afterThisTurn } from '../../base/clock.ts'
 import { HoldfastError, describeError } from '../../base/errors.ts'
 import { LIMITS } from '../../base/limits.ts'
 import type { FunctionRun, StepCall, StepOptions } from '../../define/function.ts'
@@ -17,6 +16,7 @@ import { StepFailed, asJson, askProbe, isNotDone, judgeCutOff, judgeDoubted, key
 import type { Judged } from './judge-step.ts'
 import type { Opening } from './opening.ts'
 import type { OwnLoopPorts } from './own-loop.ts'
+import { saveAfterThisTurn } from './saved-together.ts'
 
 /** Why a function got no further. */
 export type Halt =
@@ -388,7 +388,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   /** Recorded with whatever comes next; when that takes longer than this turn of the event loop, by itself. */
   #keep(outcome: StepOutcome): void {
     if (this.#unsaved.push(outcome) > 1) return
-    afterThisTurn(() => {
+    saveAfterThisTurn(() => {
       if (this.#unsaved.length > 0) void this.#flush()
     })
   }

@@ -3,16 +3,16 @@ import { fileURLToPath } from 'node:url'
 
 import { expect, test } from 'vitest'
 
-import { afterThisTurn } from './clock.ts'
+import { saveAfterThisTurn } from './saved-together.ts'
 
-test('what is to be done after this turn is done in the order in which it was asked for, once promises have been answered', async () => {
+test('what is saved after this turn is saved in the order in which it was asked for, once promises have been answered', async () => {
   const heard: string[] = []
   const { promise, resolve } = Promise.withResolvers<void>()
-  afterThisTurn(() => heard.push('first'))
-  afterThisTurn(() => {
+  saveAfterThisTurn(() => heard.push('first'))
+  saveAfterThisTurn(() => {
     heard.push('second')
     // Of the next turn.
-    afterThisTurn(() => resolve(void heard.push('later')))
+    saveAfterThisTurn(() => resolve(void heard.push('later')))
   })
   void Promise.resolve().then(() => heard.push('a promise'))
   await promise
@@ -20,13 +20,13 @@ test('what is to be done after this turn is done in the order in which it was as
 })
 
 test('one that throws is heard of, and keeps no other from its turn', () => {
-  const clock = fileURLToPath(new URL('clock.ts', import.meta.url))
+  const module = fileURLToPath(new URL('saved-together.ts', import.meta.url))
   const program = `
-    const { afterThisTurn } = await import(${JSON.stringify(clock)})
+    const { saveAfterThisTurn } = await import(${JSON.stringify(module)})
     process.on('uncaughtException', ({ message }) => console.log(message))
-    afterThisTurn(() => console.log('one'))
-    afterThisTurn(() => { throw new Error('broken') })
-    afterThisTurn(() => console.log('two'))`
+    saveAfterThisTurn(() => console.log('one'))
+    saveAfterThisTurn(() => { throw new Error('broken') })
+    saveAfterThisTurn(() => console.log('two'))`
   const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' })
   expect(stdout.trim().split('\n')).toEqual(['one', 'broken', 'two'])
 })
