@@ -43,7 +43,7 @@ export const REMARKS: Readonly<Record<string, Remark>> = {
     work: 'Two commits, one after the other, each synced and each one round trip: the call with its claim and the intent of its step, and the outcome with the end.',
     between:
       'making the call and its texts before the first packet, and waking the function between the commits (in a profile 0.5 ms each)',
-    note: 'The peer (graphile-worker 0.18.0) tells that a job is complete when its body has returned, before the end of it is written: its figure has one commit less. Neither is always first: in turns, on one day, 2.85 ms against 2.74 (medians of five runs), 3.62 against 3.94 (of three) and 3.40 against 2.84 (of two).',
+    note: 'The peer (graphile-worker 0.18.0) tells that a job is complete when its body has returned, before the end of it is written: its figure has one commit less. Neither is always first: in turns, on one day, 2.85 ms against 2.74 (medians of five runs), 3.62 against 3.94 (of three) and 3.40 against 2.84 (of two); of nine runs on another day ours was first in four.',
   },
   'W3, SQLite, enqueue, one a call': { work: A_JOB, between: CALLERS },
   'W3, SQLite, enqueue, in bulk': {
