@@ -10,6 +10,7 @@ import type { Doubt, FunctionDefinition, Runtime, RuntimeOptions } from '../../s
 import { temporaryFolder, withParameters } from '../support/engines.ts'
 import { startProcess, until } from '../support/holdfast.ts'
 import type { Running } from '../support/holdfast.ts'
+import { peekState } from '../support/peek.ts'
 
 async function open(functions: readonly FunctionDefinition[], more: Partial<RuntimeOptions> = {}): Promise<Runtime> {
   const home = join(temporaryFolder(), 'home')
@@ -21,6 +22,15 @@ async function open(functions: readonly FunctionDefinition[], more: Partial<Runt
 
 const firstDoubt = (runtime: Runtime): Promise<Doubt> =>
   until('something is in doubt', async () => (await runtime.doubts.list())[0])
+
+/** The run's steps, once it is over: with a deadline, as nobody cancels it. */
+async function stepsOnceOver(home: string, runId: string): Promise<unknown[]> {
+  const path = join(home, 'holdfast.db')
+  const isOver = async () => ['failed', 'succeeded'].includes((await peekState(`sqlite:${path}`, runId)) ?? '')
+  await until('its run is over', async () => (await isOver()) || undefined, 10_000)
+  using database = new DatabaseSync(path, { readOnly: true })
+  return database.prepare('select name, state, tries, result, settled_by from steps').all()
+}
 
 /** A function whose second step breaks off in the middle when it is tried for the first time. */
 function breaking() {
@@ -109,6 +119,40 @@ describe('a step that was cut off', () => {
     expect(tries).toBe(1)
     expect(await runtime.doubts.list()).toEqual([])
   })
+
+  const endless: unknown[] = []
+  endless.push(endless)
+
+  test.each([
+    ['at once', 'a BigInt', 1n],
+    ['at once', 'what contains itself', endless],
+    ['once a person has had it run again', 'a BigInt', 1n],
+  ])(
+    'is done where its probe says so, %s, with %s, which cannot be kept: its run fails, and nobody does it again [actions/once] [actions/no-blind-retry]',
+    async (when, _, result) => {
+      const home = join(temporaryFolder(), 'home')
+      let tries = 0
+      const sender = defineFunction('sender', (run) =>
+        run.step('send', () => Promise.reject(new Error(`no answer to ${(tries += 1)}`)), {
+          probe: () => (when === 'at once' || run.attempt > 1 ? { outcome: 'done', result } : { outcome: 'unknown' }),
+        }),
+      )
+      const asked = { function: 'sender', key: 'k' }
+      const runtime = await open([sender], { home })
+      const call = await runtime.call(asked)
+      if (when !== 'at once')
+        await runtime.doubts.resolve((await firstDoubt(runtime)).id, { resolution: 'run-again', by: 'Grace' })
+      const send = { name: 'send', state: 'done', tries: 1, result: null, settled_by: 'its probe' }
+      expect(await stepsOnceOver(home, call.runId)).toEqual([send])
+      const message = expect.stringContaining('what the probe of step send said of it cannot be kept') as string
+      await expect(call.result()).rejects.toMatchObject({ code: 'run/validation', message })
+      expect(await runtime.doubts.list()).toEqual([])
+      await runtime.close()
+      const again = await (await open([sender], { home })).call(asked)
+      await expect(again.result()).rejects.toMatchObject({ code: 'run/validation', message })
+      expect(tries).toBe(1)
+    },
+  )
 
   test.each(['unknown', 'not_done'] as const)(
     'and is to be done again stays in doubt where its run is cancelled while its probe is asked, which says %s [actions/no-blind-retry]',

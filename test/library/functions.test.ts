@@ -183,6 +183,13 @@ describe('a program that is killed in the middle of a step of its function, and 
     expect(end.said).toBe('in doubt: write#2\nwrite#2 of a run that is parked')
   })
 
+  test('with a probe that says what cannot be kept: it fails and says why, its write is done, and no doubt is listed [actions/once] [actions/no-blind-retry]', async () => {
+    const end = await killed('unkept', 'after')
+    expect(end).toMatchObject({ entries: ['one', 'two'], tries: ['one', 'two'] })
+    const why = expect.stringContaining('what the probe of step write#2 said of it cannot be kept') as string
+    expect(end.said.split('\n')).toEqual([why])
+  })
+
   test('with other code: it fails and says why, nothing is done under another name, and what was cut off is listed [actions/once]', async () => {
     const end = await killed('renamed', 'after')
     expect(end).toMatchObject({ entries: ['one', 'two'], tries: ['one', 'two'] })

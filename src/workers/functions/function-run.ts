@@ -337,12 +337,14 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     return this.#performed(begun, value, options)
   }
 
-  #performed<T>(begun: Try, value: T, { effect = 'write' }: Options): T | Promise<T> {
+  /** It is done, whether or not what it came to can be kept: a run that would be without that ends. */
+  #performed<T>(begun: Try, value: T, { effect = 'write' }: Options, by: string | null = null): T | Promise<T> {
     const text = asJson(value)
     const result = text.kind === 'json' ? text.text : null
-    this.#settle(begun, { effect, state: 'done', result, error: null, by: null })
+    this.#settle(begun, { effect, state: 'done', result, error: null, by })
     if (text.kind === 'json') return value
-    return this.#stop({ kind: 'broken', error: `what step ${begun.name} returned cannot be kept: ${text.trouble}` })
+    const what = by === null ? `step ${begun.name} returned` : `the probe of step ${begun.name} said of it`
+    return this.#stop({ kind: 'broken', error: `what ${what} cannot be kept: ${text.trouble}` })
   }
 
   /** A write that throws has said nothing about what it did, unless it says so by `notDone`. */
@@ -369,10 +371,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   }
 
   #found<T>(begun: Try, result: unknown): T | Promise<T> {
-    const text = asJson(result)
-    if (text.kind === 'trouble') return this.#stop({ kind: 'broken', error: `its probe: ${text.trouble}` })
-    this.#settle(begun, { effect: 'write', state: 'done', result: text.text, error: null, by: 'its probe' })
-    return result as T
+    return this.#performed(begun, result as T, {}, 'its probe')
   }
 
   #settle(begun: Try, outcome: Omit<StepOutcome, 'name' | 'tries' | 'listed'>): void {
