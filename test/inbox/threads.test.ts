@@ -52,6 +52,9 @@ describe.each(engines)('threads on $engine', ({ engine }) => {
     const answer = await place.json<RunView>(['send', threadId, '--wait', 'go on'])
     expect(answer).toMatchObject({ state: 'succeeded', result: { text: 'back' } })
     expect(await store.read(messagesIn, ['pending'], 10, threadId)).toEqual([])
+    // Its daemon is killed with the test, and a command outlives that: it would sleep for its five minutes.
+    expect((await place.run(['runs', 'cancel', other.runId])).code).toBe(0)
+    expect(processesWith(`HOLDFAST_RUN=${other.runId}`)).toEqual([])
     await assertInvariants(store)
   })
 })
