@@ -29,6 +29,7 @@ const STEP = {
   state: oneOf(STEP_STATES),
   tries: integer,
   result: nullable(json<unknown>()),
+  /** Of one that is done: why what it came to could not be kept. */
   error: nullable(text()),
   /** On what evidence; null: what the step itself came to. */
   settledBy: nullable(text()),

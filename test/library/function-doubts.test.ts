@@ -29,7 +29,7 @@ async function stepsOnceOver(home: string, runId: string): Promise<unknown[]> {
   const isOver = async () => ['failed', 'succeeded'].includes((await peekState(`sqlite:${path}`, runId)) ?? '')
   await until('its run is over', async () => (await isOver()) || undefined, 10_000)
   using database = new DatabaseSync(path, { readOnly: true })
-  return database.prepare('select name, state, tries, result, settled_by from steps').all()
+  return database.prepare('select name, state, tries, result, error, settled_by from steps').all()
 }
 
 /** A function whose second step breaks off in the middle when it is tried for the first time. */
@@ -142,9 +142,9 @@ describe('a step that was cut off', () => {
       const call = await runtime.call(asked)
       if (when !== 'at once')
         await runtime.doubts.resolve((await firstDoubt(runtime)).id, { resolution: 'run-again', by: 'Grace' })
-      const send = { name: 'send', state: 'done', tries: 1, result: null, settled_by: 'its probe' }
-      expect(await stepsOnceOver(home, call.runId)).toEqual([send])
       const message = expect.stringContaining('what the probe of step send said of it cannot be kept') as string
+      const send = { name: 'send', state: 'done', tries: 1, result: null, error: message, settled_by: 'its probe' }
+      expect(await stepsOnceOver(home, call.runId)).toEqual([send])
       await expect(call.result()).rejects.toMatchObject({ code: 'run/validation', message })
       expect(await runtime.doubts.list()).toEqual([])
       await runtime.close()
@@ -195,6 +195,39 @@ describe('a step that was cut off', () => {
     await runtime.doubts.resolve(id, { resolution: 'happened', result: 'good' })
     expect(await call.result()).toEqual(['slow', 'good'])
   })
+})
+
+describe('what a step came to that cannot be kept', () => {
+  test.each([
+    ['itself returns it', undefined],
+    ['throws, and its probe says it', () => ({ outcome: 'done', result: 1n }) as const],
+  ])(
+    'ends its run also where that waits for a person first, and its step %s: nobody goes on without it [runs/paid-work-kept]',
+    async (_, probe) => {
+      const gate = Promise.withResolvers<void>()
+      let [tries, ends] = [0, 0]
+      const count = async () => {
+        tries += 1
+        await gate.promise
+        if (probe !== undefined) throw new Error('no answer')
+        return 1n
+      }
+      const pair = defineFunction('pair', async (run) => {
+        const bad = run.step('bad', () => Promise.reject(new Error('cut off')))
+        await Promise.all([bad, run.step('count', count, probe === undefined ? {} : { probe })])
+        ends += 1
+      })
+      const runtime = await open([pair])
+      const call = await runtime.call({ function: 'pair' })
+      const { id } = await firstDoubt(runtime)
+      gate.resolve()
+      await until('it waits', async () => ((await runtime.doubts.get(id)).runState === 'parked' ? true : undefined))
+      await runtime.doubts.resolve(id, { resolution: 'happened' })
+      const message = expect.stringContaining('step count') as string
+      await expect(call.result()).rejects.toMatchObject({ code: 'run/validation', message })
+      expect({ tries, ends }).toEqual({ tries: 1, ends: 0 })
+    },
+  )
 })
 
 describe('a function that is told to stop', () => {

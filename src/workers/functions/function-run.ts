@@ -12,7 +12,7 @@ import { advanceRun, restartStep } from '../../runs/step.ts'
 import type { Advanced, Step, StepOutcome, StepsRef } from '../../runs/step.ts'
 import type { Executor } from '../execute.ts'
 import { untilStored } from '../execute.ts'
-import { StepFailed, asJson, askProbe, isNotDone, judgeCutOff, judgeDoubted, keyOf } from './judge-step.ts'
+import { StepFailed, asJson, askProbe, isNotDone, judgeCutOff, judgeDoubted, keyOf, notKept } from './judge-step.ts'
 import type { Judged } from './judge-step.ts'
 import type { Opening } from './opening.ts'
 import type { OwnLoopPorts } from './own-loop.ts'
@@ -337,14 +337,13 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     return this.#performed(begun, value, options)
   }
 
-  /** It is done, whether or not what it came to can be kept: a run that would be without that ends. */
+  /** It is done, whether or not what it came to can be kept. Where not, its record says so: whoever comes to it later ends there, too. */
   #performed<T>(begun: Try, value: T, { effect = 'write' }: Options, by: string | null = null): T | Promise<T> {
     const text = asJson(value)
     const result = text.kind === 'json' ? text.text : null
-    this.#settle(begun, { effect, state: 'done', result, error: null, by })
-    if (text.kind === 'json') return value
-    const what = by === null ? `step ${begun.name} returned` : `the probe of step ${begun.name} said of it`
-    return this.#stop({ kind: 'broken', error: `what ${what} cannot be kept: ${text.trouble}` })
+    const error = text.kind === 'json' ? null : notKept(begun.name, by, text.trouble)
+    this.#settle(begun, { effect, state: 'done', result, error, by })
+    return error === null ? value : this.#stop({ kind: 'broken', error })
   }
 
   /** A write that throws has said nothing about what it did, unless it says so by `notDone`. */
@@ -408,7 +407,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   /** It had begun before: by an earlier worker, which was lost, or before its run was parked. */
   async #again<T>(known: Step, work: Work<T>, options: Options): Promise<T> {
     const { name, state, error, result } = known
-    if (state === 'done') return result as T
+    if (state === 'done') return error === null ? (result as T) : this.#stop({ kind: 'broken', error })
     if (state === 'failed')
       throw result === null || options.errors === undefined
         ? new StepFailed(name, error)

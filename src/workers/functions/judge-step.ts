@@ -74,6 +74,9 @@ export function asJson(value: unknown): AsJson {
   }
 }
 
+export const notKept = (name: string, by: string | null, trouble: string) =>
+  `what ${by === null ? `step ${name} returned` : `the probe of step ${name} said of it`} cannot be kept: ${trouble}`
+
 /** A probe that breaks, or takes too long, has no answer. */
 export async function askProbe(
   { clock, signal }: Pick<JudgePorts, 'clock' | 'signal'>,
