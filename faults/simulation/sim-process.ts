@@ -115,6 +115,7 @@ export class SimProcess {
       read: (look, ...args) => this.#gated('look', () => inner.read(look, ...args)),
       onChange: (listener) => inner.onChange((topics) => this.#fire(() => listener(topics))),
       check: () => inner.check(),
+      warmUp: () => inner.warmUp(),
       copyTo: (to) => inner.copyTo(to),
       close: () => inner.close(),
     }

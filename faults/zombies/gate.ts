@@ -91,6 +91,7 @@ export const gated = (inner: Store, gate: Gate): Store => ({
   read: (look, ...args) => gate.through(() => inner.read(look, ...args)),
   onChange: (listener) => inner.onChange(listener),
   check: () => inner.check(),
+  warmUp: () => inner.warmUp(),
   copyTo: (path) => inner.copyTo(path),
   close: () => inner.close(),
 })

@@ -12,6 +12,8 @@ export interface Store {
   read<Args extends readonly unknown[], T>(look: Change<Args, T>, ...args: Args): Promise<T>
   /** Calls back soon after something was committed, by this process or another. A hint: it may come late or twice. */
   onChange(listener: ChangeListener): () => void
+  /** Somebody will commit again and again: what each of the first commits would pay for is made ready before anybody waits for one. */
+  warmUp(): Promise<void>
   /** Looks for damage; what it finds, in the engine's words. Takes a while on a large database. */
   check(): Promise<string[]>
   /** Writes a consistent copy of everything to a new file, while others go on; refused where the engine has its own tool. */

@@ -132,6 +132,8 @@ export class Worker {
   /** The daemon's life: take over what was lost, then claim whenever there is something and a place for it. */
   async start(): Promise<void> {
     const watch = await this.watch()
+    // What it cannot do is no harm: the next commit says what is wrong, to somebody who waits for it.
+    void this.#options.store.warmUp().catch(() => {})
     // As at each tick: a database that is away for a moment keeps nobody from starting.
     await doEach([this.#recovery], this.#options.warn)
     void this.#workspaces.begin()

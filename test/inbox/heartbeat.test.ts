@@ -36,6 +36,7 @@ const failing = (store: Store, ...changes: readonly Change<never, unknown>[]): S
   read: (look, ...args) => store.read(look, ...args),
   onChange: (listener) => store.onChange(listener),
   check: () => store.check(),
+  warmUp: () => store.warmUp(),
   copyTo: (path) => store.copyTo(path),
   close: () => store.close(),
 })

@@ -142,6 +142,7 @@ describe.each(engines)('limits of a run on $name', (engine) => {
         return Promise.reject(new HoldfastError('store/full', 'no space'))
       },
       check: () => store.check(),
+      warmUp: () => store.warmUp(),
       copyTo: (path) => store.copyTo(path),
       close: () => store.close(),
     }

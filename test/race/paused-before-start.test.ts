@@ -41,6 +41,7 @@ const bound = (store: Store): Store => ({
   read: (look, ...args) => store.read(look, ...args),
   onChange: (listener) => store.onChange(listener),
   check: () => store.check(),
+  warmUp: () => store.warmUp(),
   copyTo: (path) => store.copyTo(path),
   close: () => store.close(),
 })

@@ -41,6 +41,7 @@ async function workerOn(database: TestDatabase, clock: Clock, leaseMs: number) {
     read: through(inner.read.bind(inner)),
     onChange: (listener) => inner.onChange(listener),
     check: () => inner.check(),
+    warmUp: () => inner.warmUp(),
     copyTo: (path) => inner.copyTo(path),
     close: () => inner.close(),
   }

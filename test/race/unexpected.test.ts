@@ -185,6 +185,7 @@ const storeMethods = (store: Store): Omit<Store, 'apply'> => ({
   read: (look, ...args) => store.read(look, ...args),
   onChange: (listener) => store.onChange(listener),
   check: () => store.check(),
+  warmUp: () => store.warmUp(),
   copyTo: (path) => store.copyTo(path),
   close: () => store.close(),
 })

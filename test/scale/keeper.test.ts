@@ -26,6 +26,7 @@ test('who forgets and was paused meanwhile does not hold up the end of its daemo
     apply: (change, ...args) => inner.apply(change, ...args),
     onChange: (listener) => inner.onChange(listener),
     check: () => inner.check(),
+    warmUp: () => inner.warmUp(),
     copyTo: (path) => inner.copyTo(path),
     close: () => inner.close(),
   }

@@ -319,6 +319,7 @@ describe.each(engines)('what is forgotten on $name', (engine) => {
         (change as unknown) === forgetRuns ? Promise.reject(new Error('killed')) : store.apply(change, ...args),
       onChange: (listener) => store.onChange(listener),
       check: () => store.check(),
+      warmUp: () => store.warmUp(),
       copyTo: (path) => store.copyTo(path),
       close: () => store.close(),
     }

@@ -157,6 +157,7 @@ const bound = (inner: Store): Store => ({
   read: (look, ...args) => inner.read(look, ...args),
   onChange: (listener) => inner.onChange(listener),
   check: () => inner.check(),
+  warmUp: () => inner.warmUp(),
   copyTo: (path) => inner.copyTo(path),
   close: () => inner.close(),
 })

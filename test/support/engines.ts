@@ -149,6 +149,7 @@ async function ownClock(store: Store, schema: string, clock: Clock): Promise<Sto
     read: (look, ...args) => follow().then(() => store.read(look, ...args)),
     onChange: (listener) => store.onChange(listener),
     check: () => store.check(),
+    warmUp: () => store.warmUp(),
     copyTo: (path) => store.copyTo(path),
     close: () => store.close(),
   }

@@ -18,6 +18,7 @@ export function seenStore(store: Store, seen: <T>(query: Query<T>) => Query<T>):
     read: (look, ...args) => store.read(through(look), ...args),
     onChange: (listener) => store.onChange(listener),
     check: () => store.check(),
+    warmUp: () => store.warmUp(),
     copyTo: (path) => store.copyTo(path),
     close: () => store.close(),
   }

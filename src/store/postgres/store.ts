@@ -118,6 +118,9 @@ class PostgresStore implements Store {
     return this.#wake.listen(listener)
   }
 
+  /** The server keeps its log ready by itself. */
+  async warmUp(): Promise<void> {}
+
   async check(): Promise<string[]> {
     await this.read(anything)
     return []

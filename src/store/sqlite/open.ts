@@ -33,7 +33,8 @@ export function openConnection(path: string, clock: Clock, probe?: StoreProbe, c
     connection.script(`pragma busy_timeout = ${LIMITS.openWaitMs}`)
     refuseForeign(connection, path)
     connection.script(`pragma journal_mode = wal; pragma busy_timeout = ${LIMITS.blockingWaitMs}`)
-    connection.script('pragma synchronous = full; pragma wal_autocheckpoint = 2000; pragma temp_store = memory')
+    connection.script('pragma synchronous = full; pragma temp_store = memory')
+    connection.script(`pragma wal_autocheckpoint = ${LIMITS.logPages}`)
     return connection
   } catch (error) {
     connection.close()

@@ -68,6 +68,11 @@ class SqliteStore implements Store {
     return this.#wake.listen(listener)
   }
 
+  async warmUp(): Promise<void> {
+    const { growLog } = await import('./log.ts')
+    await growLog(this.#commits.connection(), this.#path)
+  }
+
   async check(): Promise<string[]> {
     try {
       const answer = this.#commits.connection().ask('pragma quick_check')
