@@ -15,7 +15,7 @@ const COLUMNS = {
   begun: ['run_seq', 'name'],
   ends: ['seq', 'result'],
   attemptEnds: ['id', 'outcome'],
-  events: ['type', 'thread_id', 'run_id', 'data'],
+  events: ['type', 'thread_id', 'run_id', 'run_seq', 'data'],
 } as const
 type Kind = keyof typeof COLUMNS
 
@@ -46,7 +46,7 @@ const STATEMENTS: Readonly<Record<Kind, (now: string) => string>> = {
   attemptEnds: (now) => `update attempts set ended_at = ${now}, outcome = given.outcome from given
     where attempts.id = given.id and case when attempts.ended_at is null then 1 else 0 end = 1`,
   events: (now) =>
-    `insert into events (at, type, thread_id, run_id, data) select ${now}, type, thread_id, run_id, data from given`,
+    `insert into events (at, type, thread_id, run_id, run_seq, data) select ${now}, type, thread_id, run_id, run_seq, data from given`,
 }
 const KINDS = Object.keys(STATEMENTS) as Kind[]
 
@@ -80,14 +80,14 @@ export class Rows {
     const seq = await this.#begin(run, attempt, JSON.stringify({ id, steps }))
     for (let index = 0; index < steps; index += 1) {
       this.#give('done', seq, `s${index}`, JSON.stringify(step(id, index)))
-      this.#tell('step.recorded', null, run, { step: `s${index}`, state: 'done' })
+      this.#tell('step.recorded', null, null, seq, { step: `s${index}`, state: 'done' })
       if (index + 1 === steps) break
       this.#give('begun', seq, `s${index + 1}`)
       await this.#committed()
     }
     this.#give('ends', seq, JSON.stringify(id))
     this.#give('attemptEnds', attempt, 'succeeded')
-    this.#tell('run.finished', 'calls:flow', run, { state: 'succeeded', agent: 'flow' })
+    this.#tell('run.finished', 'calls:flow', null, seq, { state: 'succeeded', agent: 'flow' })
     await this.#committed()
     return id
   }
@@ -97,8 +97,8 @@ export class Rows {
     this.#give('calls', run, 'flow', input)
     this.#give('attempts', attempt, run, this.#worker)
     this.#give('firsts', run, 's0')
-    this.#tell('run.queued', 'calls:flow', run, { agent: 'flow', priority: 0 })
-    this.#tell('run.started', 'calls:flow', run, { attempt: 1, fence: 1, workerId: this.#worker })
+    this.#tell('run.queued', 'calls:flow', run, null, { agent: 'flow', priority: 0 })
+    this.#tell('run.started', 'calls:flow', run, null, { attempt: 1, fence: 1, workerId: this.#worker })
     await this.#committed()
     const seq = this.#seqs.get(run)!
     this.#seqs.delete(run)
@@ -110,8 +110,8 @@ export class Rows {
     this.#asked[kind] += 1
   }
 
-  #tell(type: string, thread: string | null, run: string, data: object): void {
-    this.#give('events', type, thread, run, JSON.stringify(data))
+  #tell(type: string, thread: string | null, run: string | null, seq: number | null, data: object): void {
+    this.#give('events', type, thread, run, seq, JSON.stringify(data))
   }
 
   /** What is asked for in one turn of the event loop is one commit. */

@@ -2,6 +2,7 @@ import type { RunId, ThreadId } from '../base/ids.ts'
 import { integer, json, nullable, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { literals, now, sql } from '../store/sql.ts'
+import type { Sql } from '../store/sql.ts'
 import { GIVEN, all, append, first, one, single } from '../store/transition.ts'
 import type { Joint, Query, Transition } from '../store/transition.ts'
 
@@ -87,7 +88,9 @@ export type EventType = (typeof EVENT_TYPES)[number]
 export interface NewEvent {
   readonly type: EventType
   readonly threadId?: ThreadId | undefined
+  /** The run that it is about: by its id, or by its number, which takes a tenth of the room. */
   readonly runId?: RunId | undefined
+  readonly runSeq?: number | undefined
   readonly data?: Readonly<Record<string, unknown>>
 }
 
@@ -110,8 +113,9 @@ export function* record(event: NewEvent, topic?: string): Transition<void> {
 }
 
 /** The same as the statement itself, for whoever writes many. */
-export function recording({ type, threadId: thread, runId: run, data }: NewEvent, topic: string = type): Query<void> {
-  const query = append(EVENTS, [type, thread ?? null, run ?? null, data === undefined ? '{}' : JSON.stringify(data)])
+export function recording({ type, threadId, runId, runSeq, data }: NewEvent, topic: string = type): Query<void> {
+  const said = data === undefined ? '{}' : JSON.stringify(data)
+  const query = append(EVENTS, [type, threadId ?? null, runId ?? null, runSeq ?? null, said])
   query.topic = topic
   return query
 }
@@ -123,26 +127,31 @@ const EVENTS: Joint = {
     ['type', 'word'],
     ['thread_id', 'text'],
     ['run_id', 'word'],
+    ['run_seq', 'bigint'],
     ['data', 'text'],
   ],
   key: [],
-  many: sql`insert into events (at, type, thread_id, run_id, data)
-    select ${now}, type, thread_id, run_id, data from ${GIVEN} order by place`,
+  many: sql`insert into events (at, type, thread_id, run_id, run_seq, data)
+    select ${now}, given.type, given.thread_id, given.run_id, given.run_seq, given.data from ${GIVEN} order by place`,
 }
+
+/** An event as it is told, from `events e`: its run by its id, whichever of the two it was recorded with. */
+export const TOLD: Sql = sql`e.seq, e.at, e.type, e.thread_id, coalesce(e.run_id, (select r.id from runs r where r.seq = e.run_seq)) as run_id, e.data`
 
 /** Everything after `seq`, oldest first. Cheap: a range of the primary key. */
 export const eventsAfter = single((seq: number, limit: number) =>
-  all(
-    eventRow,
-    sql`select seq, at, type, thread_id, run_id, data from events where seq > ${seq} order by seq limit ${limit}`,
-  ),
+  all(eventRow, sql`select ${TOLD} from events e where e.seq > ${seq} order by e.seq limit ${limit}`),
 )
 
 export const runEventsAfter = single((runId: RunId, seq: number, limit: number) =>
   all(
     eventRow,
-    sql`select seq, at, type, thread_id, run_id, data from events
-      where run_id = ${runId} and seq > ${seq} order by seq limit ${limit}`,
+    sql`select ${TOLD} from (
+        select * from (select * from events where run_id = ${runId} and seq > ${seq} order by seq limit ${limit}) as by_id
+        union all
+        select * from (select * from events where run_seq = (select seq from runs where id = ${runId}) and seq > ${seq}
+          order by seq limit ${limit}) as by_number
+      ) as e order by e.seq limit ${limit}`,
   ),
 )
 
@@ -177,10 +186,10 @@ export function* eventPage(filter: EventFilter, looked: number): Transition<Even
     : [Math.max(1, Math.min(before ?? last + 1, last + 1) - looked), Math.min(before ?? last + 1, last + 1) - 1]
   const events = yield* all(
     eventRow,
-    sql`select seq, at, type, thread_id, run_id, data from events where seq >= ${from} and seq <= ${to}
-      and ${types === undefined ? sql`1 = 1` : sql`type in (${literals(types)})`}
-      and ${threadId === undefined ? sql`1 = 1` : sql`thread_id = ${threadId}`}
-      order by seq ${forwards ? sql`` : sql`desc`} limit ${limit}`,
+    sql`select ${TOLD} from events e where e.seq >= ${from} and e.seq <= ${to}
+      and ${types === undefined ? sql`1 = 1` : sql`e.type in (${literals(types)})`}
+      and ${threadId === undefined ? sql`1 = 1` : sql`e.thread_id = ${threadId}`}
+      order by e.seq ${forwards ? sql`` : sql`desc`} limit ${limit}`,
   )
   const isFull = events.length === limit
   const edge = isFull ? events.at(-1)!.seq : forwards ? to : from

@@ -3,7 +3,7 @@ import { integer, nullable, row } from '../store/row.ts'
 import { now, sql } from '../store/sql.ts'
 import { all, first, one, run, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
-import { eventRow, record } from './event.ts'
+import { TOLD, eventRow, record } from './event.ts'
 import type { Event } from './event.ts'
 
 /*
@@ -67,7 +67,7 @@ export function* looseAfter(from: number, keptMs: number, span: number): Transit
   if (edge === null) return undefined
   const events = yield* all(
     eventRow,
-    sql`select seq, at, type, thread_id, run_id, data from events e where ${loose(from, edge, keptMs)} order by seq`,
+    sql`select ${TOLD} from events e where ${loose(from, edge, keptMs)} order by e.seq`,
   )
   return { from, to: edge, events }
 }
@@ -75,7 +75,7 @@ export function* looseAfter(from: number, keptMs: number, span: number): Transit
 /** Counted: behind an "or", PostgreSQL would answer `not exists` from a hash of all runs. */
 const loose = (from: number, to: number, keptMs: number) =>
   sql`e.seq > ${from} and e.seq <= ${to} and e.at <= ${now} - ${keptMs}
-    and (select count(*) from runs r where r.id = e.run_id) = 0`
+    and (select count(*) from runs r where r.id = e.run_id) = 0 and (select count(*) from runs r where r.seq = e.run_seq) = 0`
 
 /** Forgets them, unless another has looked at this span meanwhile. How many went. */
 export function* forgetEvents({ from, to }: Pick<LooseEvents, 'from' | 'to'>, keptMs: number): Transition<number> {

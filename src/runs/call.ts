@@ -204,7 +204,8 @@ const CALLS: Joint = {
   key: ['id'],
   likely: true,
   many: sql`insert into runs (id, thread_id, agent, state, priority, request, request_digest, submit_key, kind, input, created_at)
-    select id, thread_id, agent, 'queued', priority, request, request_digest, submit_key, 'agent', input, ${now}
+    select given.id, given.thread_id, given.agent, 'queued', given.priority, given.request, given.request_digest, given.submit_key,
+      'agent', given.input, ${now}
     from ${GIVEN} order by place on conflict do nothing`,
 }
 
@@ -216,7 +217,8 @@ const CALLS_HERE: Joint = {
   returns: ['seq', 'fence', 'state'],
   many: sql`insert into runs (id, thread_id, agent, state, priority, request, request_digest, submit_key, kind, input, created_at,
       fence, attempt, started_at)
-    select id, thread_id, agent, 'running', priority, request, request_digest, submit_key, 'agent', input, ${now}, 1, 1, ${now}
+    select given.id, given.thread_id, given.agent, 'running', given.priority, given.request, given.request_digest, given.submit_key,
+      'agent', given.input, ${now}, 1, 1, ${now}
     from ${GIVEN} order by place on conflict do nothing`,
 }
 
@@ -274,9 +276,9 @@ export function* claimCalls({ workerId, leaseMs, agents, attempts, limits }: Cal
   if (free.length < agents.length) yield* takeLimited(calls, agents, attempts, limits)
   yield* together(calls.map((call) => insertCallAttempt(call, workerId, leaseMs)))
   for (const call of calls) {
-    const { id: runId, attempt: number, fence } = call
+    const { seq: runSeq, threadId, attempt: number, fence } = call
     yield recording(
-      { type: 'run.started', threadId: call.threadId, runId, data: { attempt: number, fence, workerId } },
+      { type: 'run.started', threadId, runSeq, data: { attempt: number, fence, workerId } },
       'call.started',
     )
   }

@@ -52,9 +52,9 @@ export function* finishCall(
   if ((yield succeedLight(attempt.runSeq, attempt.fence, text)) === 0) return yield* finishAsAny(attempt, outcome)
   yield endCallAttempt(attempt.id, 'succeeded')
   const { threadId, agent } = call
-  const { runId } = attempt
+  const { runId, runSeq } = attempt
   if (isScheduled) yield* settleCall(runId)
-  yield recording({ type: 'run.finished', threadId, runId, data: { state: 'succeeded', agent } }, 'call.finished')
+  yield recording({ type: 'run.finished', threadId, runSeq, data: { state: 'succeeded', agent } }, 'call.finished')
   return FINISHED
 }
 

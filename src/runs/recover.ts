@@ -155,7 +155,8 @@ const SUCCESSORS: Joint = {
   key: ['id'],
   returns: attemptRow.columns,
   many: sql`insert into attempts (id, run_id, number, fence, worker_id, mark, slots, claimed_at, lease_until, starting_at)
-    select id, run_id, number, fence, worker_id, mark, slots, ${now}, ${now} + lease_ms, starting_at from ${GIVEN} order by place`,
+    select given.id, given.run_id, given.number, given.fence, given.worker_id, given.mark, given.slots, ${now}, ${now} + given.lease_ms,
+      given.starting_at from ${GIVEN} order by place`,
 }
 
 /** Nobody has seen the new fence yet: it is taken back in the same transaction. The run is locked before its attempt

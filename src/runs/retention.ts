@@ -41,13 +41,18 @@ export interface OldRun extends Place {
   readonly lastEvent: number
 }
 
+/** Of the run `r`: the number of its newest event. */
+const LAST_EVENT: Sql = sql`(select coalesce(max(newest), 0) from (
+  select max(e.seq) as newest from events e where e.run_id = r.id
+  union all select max(e.seq) as newest from events e where e.run_seq = r.seq) as events_of_run)`
+
 /** The next runs by their end, whether they may go or not: a look at so many and no more, whatever is held. */
 export const oldRuns = single((cut: Cut, after: Place, limit: number) =>
   all(
     oldRunRow,
     sql`select r.seq, r.id, r.ended_at, case when ${mayGo(cut)} then 1 else 0 end as may_go,
-        (select count(*) from events e where e.run_id = r.id) as events,
-        (select coalesce(max(e.seq), 0) from events e where e.run_id = r.id) as last_event
+        (select count(*) from events e where e.run_id = r.id) + (select count(*) from events e where e.run_seq = r.seq) as events,
+        ${LAST_EVENT} as last_event
       from (select seq, id, thread_id, agent, created_at, ended_at, submit_key, parent_run_id, input from runs
         where ended_at is not null and ended_at <= ${now} - ${cut.runsMs} and ended_at >= ${after.endedAt}
           and (ended_at > ${after.endedAt} or seq > ${after.seq})
@@ -69,7 +74,7 @@ export function* forgetRuns(seen: readonly Pick<OldRun, 'id' | 'lastEvent'>[], c
   const found = yield* all(
     oldRunRow,
     sql`select r.seq, r.id, r.ended_at, 1 as may_go, 0 as events,
-        (select coalesce(max(e.seq), 0) from events e where e.run_id = r.id) as last_event
+        ${LAST_EVENT} as last_event
       from runs r where r.id in ${among(held.map(({ id }) => id))}
         and r.ended_at is not null and r.ended_at <= ${now} - ${cut.runsMs} and ${mayGo(cut)} order by r.seq`,
   )
@@ -83,12 +88,15 @@ export function* forgetRuns(seen: readonly Pick<OldRun, 'id' | 'lastEvent'>[], c
 
 /** By the column that names the run, in the order that their references allow. */
 const TABLES_OF_RUN = ['approvals', 'late_results', 'attempts', 'actions', 'entries', 'workspaces', 'events'] as const
+/** Those whose rows name it by its number; an event does either. */
+const TABLES_OF_NUMBER = ['steps', 'events'] as const
 
 function deletions(runs: readonly { readonly id: RunId; readonly seq: number }[]): Query<number>[] {
   const ids = among(runs.map(({ id }) => id))
-  const steps = sql`delete from steps where run_seq in (select seq from runs where id in ${ids})`
   return [
-    run(steps),
+    ...TABLES_OF_NUMBER.map((table) =>
+      run(sql`delete from ${raw(table)} where run_seq in (select seq from runs where id in ${ids})`),
+    ),
     ...TABLES_OF_RUN.map((table) => run(sql`delete from ${raw(table)} where run_id in ${ids}`)),
     run(sql`delete from runs where id in ${ids} and ended_at is not null`),
   ]
@@ -101,7 +109,11 @@ export function* readRecorded(ids: readonly RunId[]): Transition<readonly Record
   const take = (table: string, found: readonly Record<string, unknown>[]) =>
     void rows.push(...found.map((record) => ({ table, record })))
   take('runs', yield* all(asIs, sql`select * from runs where id in ${of}`))
-  take('steps', yield* all(asIs, sql`select * from steps where run_seq in (select seq from runs where id in ${of})`))
+  for (const table of TABLES_OF_NUMBER)
+    take(
+      table,
+      yield* all(asIs, sql`select * from ${raw(table)} where run_seq in (select seq from runs where id in ${of})`),
+    )
   for (const table of TABLES_OF_RUN)
     take(table, yield* all(asIs, sql`select * from ${raw(table)} where run_id in ${of}`))
   return rows

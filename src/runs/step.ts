@@ -161,9 +161,9 @@ export function* settleStep(ref: StepsRef, outcome: StepOutcome): Transition<voi
 const settling = (ref: StepsRef, outcome: StepOutcome): Query<number> =>
   outcome.effect === 'read' ? keepRead(ref, outcome) : settleWrite(ref, outcome)
 
-function told({ runId }: StepsRef, { name, state, error }: StepOutcome): Query<void> {
+function told({ runSeq }: StepsRef, { name, state, error }: StepOutcome): Query<void> {
   const data = error === null ? { step: name, state } : { step: name, state, error }
-  return recording({ type: 'step.recorded', runId, data })
+  return recording({ type: 'step.recorded', runSeq, data })
 }
 
 /** Guarded by the step's own try, not by the run's state. */

@@ -1,6 +1,6 @@
 import type { ThreadId } from '../base/ids.ts'
 import type { Event } from '../events/event.ts'
-import { eventRow, lastEventSeq } from '../events/event.ts'
+import { TOLD, eventRow, lastEventSeq } from '../events/event.ts'
 import { row } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { sql } from '../store/sql.ts'
@@ -41,10 +41,10 @@ export function* familyEvents(
   limit: number,
 ): Transition<FamilyEvents> {
   const { seq } = yield* lastEventSeq.single()
-  const whose = withChildren ? sql`thread_id in (${below(threadId)})` : sql`thread_id = ${threadId}`
+  const whose = withChildren ? sql`e.thread_id in (${below(threadId)})` : sql`e.thread_id = ${threadId}`
   const events = yield* all(
     eventRow,
-    sql`select seq, at, type, thread_id, run_id, data from events where seq > ${after} and ${whose} order by seq limit ${limit}`,
+    sql`select ${TOLD} from events e where e.seq > ${after} and ${whose} order by e.seq limit ${limit}`,
   )
   return { events, seq: events.length < limit ? seq : (events.at(-1)?.seq ?? seq) }
 }

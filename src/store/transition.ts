@@ -85,7 +85,7 @@ export interface Joint {
    */
   readonly likely?: boolean
   /**
-   * From `GIVEN`, with its guards in `where`; besides what is given it has no values but `now`. A guard on another row is a
+   * From `GIVEN`, its columns called `given.…`, with its guards in `where`; besides what is given it has no values but `now`. A guard on another row is a
    * `select` of its own, or a database begins with all the rows for which it might hold and looks through what is given for each.
    */
   readonly many: Sql

@@ -27,7 +27,7 @@ const PUT: Joint = {
   ...ADDED,
   likely: false,
   returns: ['used'],
-  many: sql`insert into capacity (scope, used) select scope, more from ${GIVEN} order by place on conflict do nothing`,
+  many: sql`insert into capacity (scope, used) select given.scope, given.more from ${GIVEN} order by place on conflict do nothing`,
 }
 
 /** What it returns rests on the answer, and so does what it records. */

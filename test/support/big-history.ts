@@ -19,6 +19,7 @@ export function bigHistory({ threads, runs }: { readonly threads: number; readon
       select i, case when i % 3 = 0 then 'run.queued' when i % 3 = 1 then 'run.started' else 'run.finished' end,
         't' || (i) % ${threads}, case when i % 10 = 0 then null else 'run_' || lpad((i)::text, 10, '0') end, '{}'
       from ${series(runs)};
+    insert into events (at, type, run_seq, data) select i, 'step.recorded', i, '{"step":"s","state":"done"}' from ${series(runs)};
     insert into steps (run_seq, name, effect, state, tries, result, started_at, settled_at)
       select i / 2, 'step' || i % 2, 'write', 'done', 1, '1', i, i from ${series(runs)} where i % 2 = 0 or i % 4 = 1;
     insert into messages (id, thread_id, generation, kind, key, state, body, created_at, settled_at, consumed_by_run)

@@ -12,6 +12,9 @@ import { WORKSPACE_VIOLATIONS } from './workspace-invariants.ts'
 /** Up to here the log may have been forgotten, and tells of nothing any more. */
 const forgotten = sql`(select coalesce(max(events_until), 0) from retention)`
 
+/** An event `e` of the run `r`, by its id or by its number. */
+const OF_RUN = sql`(e.run_id = r.id or e.run_seq = r.seq)`
+
 /**
  * What must be true of every database at every moment between transactions, whatever crashed or raced before
  * (DESIGN.md, section 7). Each is a query that finds the violations.
@@ -29,10 +32,10 @@ const VIOLATIONS: Record<string, Sql> = {
     where not exists (select 1 from runs r where r.seq = s.run_seq)`,
   'a terminal run has exactly one run.finished event, with its state; any other has none': sql`
     select r.id as id, r.state as detail from runs r
-    where (select count(*) from events e where e.run_id = r.id and e.type = 'run.finished')
+    where (select count(*) from events e where ${OF_RUN} and e.type = 'run.finished')
         != (case when r.state in ('succeeded', 'failed', 'cancelled') then 1 else 0 end)`,
   'the event of an end names the state that was written': sql`
-    select r.id as id, e.data as detail from runs r join events e on e.run_id = r.id and e.type = 'run.finished'
+    select r.id as id, e.data as detail from runs r join events e on ${OF_RUN} and e.type = 'run.finished'
     where e.data not like '%"state":"' || r.state || '"%'`,
   'a run whose cancel was requested ends cancelled or has not ended': sql`
     select id, state as detail from runs where cancel_requested_at is not null and state in ('succeeded', 'failed')`,
@@ -72,7 +75,7 @@ const VIOLATIONS: Record<string, Sql> = {
     where r.ended_at is not null and a.state in ('proposed', 'waiting', 'approved')`,
   'a step is told of once when it is settled, and not before': sql`
     select r.id as id, s.name as detail from steps s join runs r on r.seq = s.run_seq
-    where s.action_id is null and (select count(*) from events e where e.run_id = r.id and e.type = 'step.recorded'
+    where s.action_id is null and (select count(*) from events e where ${OF_RUN} and e.type = 'step.recorded'
         and e.data like '%"step":"' || s.name || '"%')
       <> (case when s.state = 'started' then 0 else 1 end)`,
   'a step in doubt is an action in doubt, or one that a person has said something about': sql`
@@ -143,7 +146,8 @@ const VIOLATIONS: Record<string, Sql> = {
     where a.fence > r.fence or a.number > r.attempt`,
   'every event of a run is of one that is there': sql`
     select cast(e.seq as text) as id, e.type as detail from events e
-    where e.run_id is not null and not exists (select 1 from runs r where r.id = e.run_id)`,
+    where e.run_id is not null and not exists (select 1 from runs r where r.id = e.run_id)
+      or e.run_seq is not null and not exists (select 1 from runs r where r.seq = e.run_seq)`,
   'what was forgotten lies before what is there': sql`
     select cast(events_through as text) as id, cast(loose_through as text) as detail from retention
     where events_through >= (select coalesce(max(seq), 0) from events) and events_through > 0`,

@@ -15,6 +15,7 @@ import { workersThatAreGone } from './0014-workers-that-are-gone.ts'
 import { browsersOfTokens } from './0015-browsers-of-tokens.ts'
 import { missedWakes } from './0016-missed-wakes.ts'
 import { oneCheckATable } from './0017-one-check-a-table.ts'
+import { eventsByNumber } from './0018-events-by-number.ts'
 import type { Migration } from './migration.ts'
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -35,4 +36,5 @@ export const MIGRATIONS: readonly Migration[] = [
   browsersOfTokens,
   missedWakes,
   oneCheckATable,
+  eventsByNumber,
 ]
