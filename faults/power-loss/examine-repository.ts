@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { thisPlace } from '../../src/processes/identity.ts'
@@ -76,20 +76,26 @@ async function againstDatabase(root: string, store: Store): Promise<string[]> {
   })
 }
 
+const KEPT = 'refs/heads/kept'
+
 /** Somebody was told: the branch, the ref or the branch of their own has all of the work. */
 function lostClaims(root: string, claims: readonly Claim[]): string[] {
   return claims.flatMap(({ what, workspace }) => {
     if (workspace === undefined) return []
-    const isKept = claims.some((each) => each.workspace?.state === 'kept')
-    if (workspace.state === 'discarded' && isKept) return []
-    const ref = { landed: BRANCH, kept: 'refs/heads/kept', discarded: refOfRun(workspace.run) }[workspace.state]
-    const wrong = unlike(root, ref, FILES_AFTER)
-    return wrong === undefined ? [] : [`acknowledged and lost: ${what} (${ref}: ${wrong})`]
+    // Whoever has it kept is told so when it is, and its ref has gone by then.
+    const refs = { landed: [BRANCH], kept: [KEPT], discarded: [refOfRun(workspace.run), KEPT] }[workspace.state]
+    const wrong = refs.map((ref) => ({ ref, how: unlike(root, ref, FILES_AFTER) }))
+    if (wrong.some(({ how }) => how === undefined)) return []
+    return [`acknowledged and lost: ${what} (${wrong.map(({ ref, how }) => `${ref}: ${how}`).join('; ')})`]
   })
 }
 
-const leftIn = (root: string) =>
-  ['index.lock', 'holdfast'].filter((name) => existsSync(join(root, REPOSITORY, '.git', name)))
+/** What is on its way out, too: a removal that is under way would go on in the next disk, which is made in the same place. */
+function leftIn(root: string): string[] {
+  const workspaces = join(root, 'home', 'workspaces')
+  const going = existsSync(workspaces) ? readdirSync(workspaces).filter((name) => name.startsWith('.going-')) : []
+  return [...['index.lock', 'holdfast'].filter((name) => existsSync(join(root, REPOSITORY, '.git', name))), ...going]
+}
 
 /** The branch has all of the work or nothing of it, the files in the working tree are those of its HEAD, and nothing is locked. */
 async function halfDone(root: string, store: Store): Promise<string[]> {
@@ -102,6 +108,6 @@ async function halfDone(root: string, store: Store): Promise<string[]> {
     ...stuck.map(({ state, reason, error }) => `the work is ${state}: ${reason ?? error ?? ''}`),
     ...(wrong === undefined ? [] : [`the branch ${landed ? 'has landed' : 'has not'}, and differs in ${wrong}`]),
     ...(status === '' ? [] : [`the working tree is not that of HEAD: ${status.replaceAll('\n', ', ')}`]),
-    ...leftIn(root).map((name) => `.git/${name} is left`),
+    ...leftIn(root).map((name) => `${name} is left`),
   ]
 }

@@ -24,11 +24,13 @@ export const LANDINGS: Readonly<Record<string, (place: Place) => Promise<void>>>
   },
 }
 
+/** By hand, each synced before it gets its name: git syncs neither, and a half of one of its own would be damage that nobody here has done. */
 function goElsewhere({ root }: Place): string {
-  const git = `git -C ${join(root, REPOSITORY)}`
-  const go = `${git} branch elsewhere && ${git} symbolic-ref HEAD refs/heads/elsewhere`
-  const synced = ['.git/HEAD', '.git/refs/heads/elsewhere', '.git/refs/heads', '.git']
-  return `${go} && sync ${synced.map((path) => join(root, REPOSITORY, path)).join(' ')}`
+  const git = join(root, REPOSITORY, '.git')
+  const put = (words: string, folder: string, name: string) =>
+    `echo ${words} > ${git}/new && sync ${git}/new && mv ${git}/new ${folder}/${name} && sync ${folder}`
+  const branch = put('"$tip"', `${git}/refs/heads`, 'elsewhere')
+  return `read -r tip < ${git}/refs/heads/main && ${branch} && ${put('ref: refs/heads/elsewhere', git, 'HEAD')}`
 }
 
 async function work(

@@ -70,7 +70,7 @@ class SqliteStore implements Store {
 
   async warmUp(): Promise<void> {
     const { growLog } = await import('./log.ts')
-    await growLog(this.#commits.connection(), this.#path)
+    growLog(this.#commits.connection(), this.#path)
   }
 
   async check(): Promise<string[]> {
