@@ -33,9 +33,3 @@ function ofOne({ columns }: Joint, text: string): string {
     .replace(`from ${TABLE}`, '')
     .replaceAll(/\bgiven\.(\w+)/g, (_, name: string) => `?${names.indexOf(name) + 1}`)
 }
-
-/**
- * Whether it goes faster row by row than as one. A change of rows that are there makes a table of what is given first, joined with what it
- * will change, and then goes through that: 3.2 µs a row where the row by itself takes 2; to insert 64 together takes two thirds.
- */
-export const isRowByRow = ({ many }: Joint): boolean => many.strings[0]!.startsWith('update')
