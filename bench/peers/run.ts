@@ -38,7 +38,14 @@ if (!existsSync(join(work, 'node_modules', 'pg'))) {
 const ours = join(work, 'node_modules', 'holdfast')
 rmSync(ours, { recursive: true, force: true })
 mkdirSync(ours, { recursive: true })
-run(repository, process.execPath, join(repository, 'node_modules', '.bin', 'tsdown'), '--out-dir', join(ours, 'dist'), '--no-dts')
+run(
+  repository,
+  process.execPath,
+  join(repository, 'node_modules', '.bin', 'tsdown'),
+  '--out-dir',
+  join(ours, 'dist'),
+  '--no-dts',
+)
 cpSync(join(repository, 'package.json'), join(ours, 'package.json'))
 symlinkSync(join(repository, 'node_modules'), join(ours, 'node_modules'))
 for (const file of ['holdfast.mjs', 'holdfast-pg.mjs', 'holdfast-rows.mjs', 'rows.ts'])
