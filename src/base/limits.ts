@@ -5,7 +5,7 @@ export const LIMITS = {
   /** On PostgreSQL: rows in one commit, about. Beyond this more of them are hardly cheaper, and another connection could be at work. */
   batchRows: 512,
   /** On SQLite: statements of those that run side by side, with one for all of a kind. About a millisecond of work. */
-  sideBySide: 256,
+  sideBySide: 512,
   /** How long one commit may gather work while it holds the write lock that other processes wait for. */
   batchMs: 10,
   /** A process waits this long for another's write lock before it says `store/busy`. */
@@ -26,7 +26,7 @@ export const LIMITS = {
   /** PostgreSQL: connections of one process, and how many of them write at once (the others wait and share a commit). */
   poolConnections: 10,
   writingConnections: 3,
-  /** After a commit its connection is at hand for the next one so long, before the others get it. */
+  /** After a commit its connection is at hand for the next one so long, and at most twice as long, before the others get it. */
   keptConnectionMs: 100,
   /** A server that takes longer to accept a connection, or to say a word when its own time limit is over, counts as away. */
   connectMs: 5_000,

@@ -140,7 +140,9 @@ export function* callHere(call: NewCall, place: CallPlace, steps: readonly strin
     { type: 'run.started', threadId, runId: id, data: { attempt: 1, fence: 1, workerId } },
     'call.started',
   )
-  return { kind: 'claimed', call: { ...unstored, seq: stored.seq } }
+  // Its number may come with the commit, into what stands for it until then.
+  const { seq: _, ...claimed } = unstored
+  return { kind: 'claimed', call: Object.assign(stored, claimed) }
 }
 
 type Stored = [stored: Decoded<typeof storedRow> | undefined, attempts: number]

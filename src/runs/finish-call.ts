@@ -3,7 +3,7 @@ import { recording } from '../events/event.ts'
 import { settleCall } from '../schedule/run-ended.ts'
 import { integer, row } from '../store/row.ts'
 import { sql } from '../store/sql.ts'
-import { one, single } from '../store/transition.ts'
+import { foreseen, one, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import type { AttemptRef } from './attempt.ts'
 import { endCallAttempt } from './call.ts'
@@ -13,7 +13,7 @@ import { DECISION, holdRun, parkRun, resumeRun } from './park.ts'
 import type { Parked } from './park.ts'
 import { findRun } from './run.ts'
 import type { Run, Usage } from './run.ts'
-import { settleStep } from './step.ts'
+import { foreseeSettled, settleStep } from './step.ts'
 import type { StepOutcome, StepsRef } from './step.ts'
 
 /** What of a call its end has to know. */
@@ -35,28 +35,40 @@ const FINISHED: CallFinish = { kind: 'finished' }
  * The end of a call that nobody else waits for, with what its last steps came to. Anything that is not as usual (a cancel,
  * another attempt, actions or a parent behind it) goes the way of every run.
  */
-export function* finishCall(
-  attempt: StepsRef,
-  call: FinishedCall,
-  outcome: Outcome,
-  steps: readonly StepOutcome[],
-): Transition<CallFinish> {
-  for (const step of steps) yield* settleStep(attempt, step)
-  const isScheduled = call.request.kind === 'agent' && call.request.scheduled === true
-  // What an earlier attempt left is looked for as well.
-  const hasActions = call.hasActions === true || call.attempt > 1
-  const isPlain = !hasActions && (call.slots ?? []).length === 0 && outcome.usage === undefined
-  if (outcome.state !== 'succeeded' || !isPlain) return yield* finishAsAny(attempt, outcome)
-  const { result } = outcome
-  const text = result === undefined ? null : JSON.stringify(result)
-  if ((yield succeedLight(attempt.runSeq, attempt.fence, text)) === 0) return yield* finishAsAny(attempt, outcome)
-  yield endCallAttempt(attempt.id, 'succeeded')
-  const { threadId, agent } = call
-  const { runId, runSeq } = attempt
-  if (isScheduled) yield* settleCall(runId)
-  yield recording({ type: 'run.finished', threadId, runSeq, data: { state: 'succeeded', agent } }, 'call.finished')
-  return FINISHED
-}
+export const finishCall = foreseen(
+  function* finishCall(
+    attempt: StepsRef,
+    call: FinishedCall,
+    outcome: Outcome,
+    steps: readonly StepOutcome[],
+  ): Transition<CallFinish> {
+    for (const step of steps) yield* settleStep(attempt, step)
+    if (!isPlain(call, outcome) || (yield succeeds(attempt, outcome)) === 0) return yield* finishAsAny(attempt, outcome)
+    yield endCallAttempt(attempt.id, 'succeeded')
+    if (isScheduled(call)) yield* settleCall(attempt.runId)
+    yield toldOfEnd(attempt, call)
+    return FINISHED
+  },
+  (ask, attempt, call, outcome, steps) => {
+    if (!isPlain(call, outcome) || isScheduled(call) || !foreseeSettled(ask, attempt, steps)) return undefined
+    ask(succeeds(attempt, outcome))
+    ask(endCallAttempt(attempt.id, 'succeeded'))
+    ask(toldOfEnd(attempt, call))
+    return FINISHED
+  },
+)
+
+const isScheduled = ({ request }: FinishedCall) => request.kind === 'agent' && request.scheduled === true
+
+/** What an earlier attempt left is looked for as well. */
+const isPlain = ({ hasActions, attempt, slots = [] }: FinishedCall, { state, usage }: Outcome) =>
+  state === 'succeeded' && usage === undefined && hasActions !== true && attempt === 1 && slots.length === 0
+
+const succeeds = ({ runSeq, fence }: StepsRef, { result }: Outcome) =>
+  succeedLight(runSeq, fence, result === undefined ? null : JSON.stringify(result))
+
+const toldOfEnd = ({ runSeq }: StepsRef, { threadId, agent }: FinishedCall) =>
+  recording({ type: 'run.finished', threadId, runSeq, data: { state: 'succeeded', agent } }, 'call.finished')
 
 function* finishAsAny(attempt: AttemptRef, outcome: Outcome): Transition<CallFinish> {
   const finish = yield* finishRun(attempt, outcome)

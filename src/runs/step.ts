@@ -5,8 +5,8 @@ import { recording } from '../events/event.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { among, now, sql, storedIn, unchanged } from '../store/sql.ts'
-import { GIVEN, all, change, changed, first, one, run, single } from '../store/transition.ts'
-import type { Joint, Query, Transition } from '../store/transition.ts'
+import { GIVEN, all, change, changed, first, foreseen, one, run, single } from '../store/transition.ts'
+import type { Ask, Joint, Query, Transition } from '../store/transition.ts'
 import type { AttemptRef } from './attempt.ts'
 
 /**
@@ -87,11 +87,18 @@ const RECORDED: Advanced = { kind: 'recorded' }
  * What the last steps of a run came to, and with it the intent of the next one: one commit between two steps. Nothing
  * begins but by the run's current attempt, and nothing after a cancel; what a step has done is a fact all the same.
  */
-export function* advanceRun(ref: StepsRef, outcomes: readonly StepOutcome[], next?: string): Transition<Advanced> {
-  for (const outcome of outcomes) yield* settleStep(ref, outcome)
-  if (next === undefined || (yield beginStep(ref, next)) === 1) return RECORDED
-  return yield* whyNotBegun(ref, next)
-}
+export const advanceRun = foreseen(
+  function* advanceRun(ref: StepsRef, outcomes: readonly StepOutcome[], next?: string): Transition<Advanced> {
+    for (const outcome of outcomes) yield* settleStep(ref, outcome)
+    if (next === undefined || (yield beginStep(ref, next)) === 1) return RECORDED
+    return yield* whyNotBegun(ref, next)
+  },
+  (ask, ref, outcomes, next?: string) => {
+    if (!foreseeSettled(ask, ref, outcomes)) return undefined
+    if (next !== undefined) ask(beginStep(ref, next))
+    return RECORDED
+  },
+)
 
 function* whyNotBegun(ref: StepsRef, next: string): Transition<Advanced> {
   const why = yield* whyRefused(ref)
@@ -156,6 +163,16 @@ export function* settleStep(ref: StepsRef, outcome: StepOutcome): Transition<voi
   const isSettled = isListed(outcome) ? yield* settleListed(ref, outcome) : (yield settling(ref, outcome)) === 1
   if (isSettled) yield told(ref, outcome)
   else yield* settleLate(ref, outcome)
+}
+
+/** The same of several, where it is foreseen; else nothing is asked. */
+export function foreseeSettled(ask: Ask, ref: StepsRef, outcomes: readonly StepOutcome[]): boolean {
+  if (outcomes.some(isListed)) return false
+  for (const outcome of outcomes) {
+    ask(settling(ref, outcome))
+    ask(told(ref, outcome))
+  }
+  return true
 }
 
 const settling = (ref: StepsRef, outcome: StepOutcome): Query<number> =>

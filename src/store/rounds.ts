@@ -1,38 +1,30 @@
-import { Query } from './transition.ts'
-import type { Answer, Transition } from './transition.ts'
+import { invariant } from '../base/errors.ts'
+import { begun, isSingle } from './transition.ts'
+import type { Answer, Ask, Change, Transition, Query } from './transition.ts'
 
 /** What a likely statement is taken to have answered. */
 const AS_LIKELY: Answer = { rows: [], changes: 1 }
 
-/** What stands for a row that comes with the commit: there is one, and nothing of it is known. */
-const LATER: object = Object.freeze({})
-
 /** It returns something. */
 export const isTelling = ({ given }: Query<unknown>): boolean => given?.joint.returns !== undefined
 
-const readLikely = (query: Query<unknown>): unknown => (isTelling(query) ? LATER : query.read(AS_LIKELY))
+export type AnyChange = Change<readonly unknown[], unknown>
 
-/** One transition under way: what it asks next, what it has put off until the commit, what it returned. */
+/** One transition under way: what it asks next, and what it returned. */
 class Drive {
-  readonly #start: () => Transition<unknown>
   readonly #transition: Transition<unknown>
   readonly #all: Rounds
-  /** What it was told, one after the other, or what was asked ahead for it. */
-  readonly #told: (Answer | Query<unknown>)[] = []
-  #isLate = false
   next: Query<unknown> | undefined
-  #value: unknown
+  value: unknown
 
-  constructor(start: () => Transition<unknown>, all: Rounds) {
-    this.#start = start
-    this.#transition = start()
+  constructor(transition: Transition<unknown>, all: Rounds) {
+    this.#transition = transition
     this.#all = all
-    this.#take(this.#transition.next())
+    this.#take(transition.next())
   }
 
   advance(answers: readonly Answer[], from: number): void {
     const { parts } = this.next!
-    for (let at = from; at < from + (parts?.length ?? 1); at++) this.#told.push(answers[at]!)
     const answer =
       parts === undefined
         ? this.next!.read(answers[from]!)
@@ -40,45 +32,11 @@ class Drive {
     this.#take(this.#transition.next(answer))
   }
 
-  /** What it returned. Where some of that came with the commit, it runs again, and is told the same and that: nothing is asked. */
-  value(late: ReadonlyMap<Query<unknown>, Answer>): unknown {
-    if (!this.#isLate) return this.#value
-    const told = this.#told.map((each) => (each instanceof Query ? (late.get(each) ?? AS_LIKELY) : each)).values()
-    const read = (query: Query<unknown>) => query.read(told.next().value!)
-    const transition = this.#start()
-    let step = transition.next()
-    while (step.done !== true) {
-      const { deferred, parts } = step.value
-      step = transition.next(deferred ? undefined : (parts?.map(read) ?? read(step.value)))
-    }
-    return step.value
-  }
-
   #take(result: IteratorResult<Query<unknown>, unknown>): void {
-    const { deferred } = this.#all
     let step = result
-    for (; step.done !== true;) {
-      const query = step.value
-      if (query.deferred) {
-        deferred.push(query)
-        step = this.#transition.next(undefined)
-      } else if (!this.#all.mayGoOn(query)) break
-      else if (query.parts === undefined) {
-        this.#askAhead(query)
-        step = this.#transition.next(readLikely(query))
-      } else {
-        for (const part of query.parts) this.#askAhead(part)
-        step = this.#transition.next(query.parts.map(readLikely))
-      }
-    }
+    while (step.done !== true && this.#all.mayGoOn(step.value)) step = this.#transition.next(this.#all.ask(step.value))
     this.next = step.done === true ? undefined : step.value
-    if (step.done === true) this.#value = step.value
-  }
-
-  #askAhead(query: Query<unknown>): void {
-    this.#all.ahead.push(query)
-    this.#told.push(query)
-    this.#isLate ||= isTelling(query)
+    if (step.done === true) this.value = step.value
   }
 }
 
@@ -95,30 +53,57 @@ export class Rounds {
   ahead: Query<unknown>[] = []
   /** To be asked at the commit. */
   readonly deferred: Query<unknown>[] = []
-  readonly #drives: Drive[] = []
-  #open: readonly Drive[] = this.#drives
+  /** Of each that was added, what is under way, or what it comes to. */
+  readonly #members: unknown[] = []
+  #open: Drive[] = []
   #ready: readonly Drive[] = []
   readonly #holders = new Map<string, Drive>()
-  readonly #late = new Map<Query<unknown>, Answer>()
+  /** What stands for a row that comes with the commit: it becomes that row. */
+  readonly #late = new Map<Query<unknown>, object>()
 
   constructor(hope: Hope) {
     this.#hope = hope
   }
 
-  /** Whether it is likely, so that nobody waits for its answer. */
-  mayGoOn({ given, parts }: Query<unknown>): boolean {
+  /** Whether nobody waits for its answer. */
+  mayGoOn({ deferred, given, parts }: Query<unknown>): boolean {
+    if (deferred) return true
     if (parts !== undefined) return parts.every((part) => this.mayGoOn(part))
     if (this.#hope === 'none' || given?.joint.likely !== true) return false
     return this.#hope === 'all' || given.joint.returns === undefined
   }
 
   /** One more, before the first round; returns how many statements it begins with. */
-  add(start: () => Transition<unknown>): number {
+  add(change: AnyChange, args: readonly unknown[]): number {
     const before = this.ahead.length + this.deferred.length
-    const drive = new Drive(start, this)
-    this.#drives.push(drive)
-    const asked = drive.next === undefined ? 0 : (drive.next.parts?.length ?? 1)
+    const value = this.#hope === 'none' || isSingle(change) ? undefined : change.foresee?.(this.#ask, ...args)
+    const asked = value === undefined ? this.#drive(change, args) : 0
+    if (value !== undefined) this.#members.push(value)
     return this.ahead.length + this.deferred.length - before + asked
+  }
+
+  #drive(change: AnyChange, args: readonly unknown[]): number {
+    const drive = new Drive(begun(change, args), this)
+    this.#members.push(drive)
+    if (drive.next === undefined) return 0
+    this.#open.push(drive)
+    return drive.next.parts?.length ?? 1
+  }
+
+  /** Asks what nobody waits for, and says what it is taken to have answered. */
+  ask(query: Query<unknown>): unknown {
+    if (query.parts !== undefined) return query.parts.map((part) => this.ask(part))
+    if (query.deferred) return void this.deferred.push(query)
+    this.ahead.push(query)
+    if (!isTelling(query)) return query.read(AS_LIKELY)
+    const row = {}
+    this.#late.set(query, row)
+    return row
+  }
+
+  readonly #ask: Ask = (query) => {
+    invariant(query.deferred || (this.mayGoOn(query) && !isTelling(query)), 'nobody waits for what is foreseen')
+    this.ask(query)
   }
 
   /** The statements of the next round; undefined when all are over, but for what is ahead and what is deferred. */
@@ -154,11 +139,15 @@ export class Rounds {
 
   /** What was asked ahead, and returns something, was answered. */
   hear(asked: readonly Query<unknown>[], answers: readonly Answer[]): void {
-    asked.forEach((query, at) => this.#late.set(query, answers[at]!))
+    asked.forEach((query, at) => {
+      const row = query.read(answers[at]!)
+      invariant(row !== undefined, 'a row that is likely to be returned was not')
+      Object.assign(this.#late.get(query)!, row)
+    })
   }
 
   values(): readonly unknown[] {
-    return this.#drives.map((drive) => drive.value(this.#late))
+    return this.#members.map((member) => (member instanceof Drive ? member.value : member))
   }
 
   topics(): ReadonlySet<string> {

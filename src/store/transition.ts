@@ -57,7 +57,32 @@ export interface Single<Args extends readonly unknown[], T> {
   readonly single: (...args: Args) => Query<T>
 }
 
-export type Change<Args extends readonly unknown[], T> = ((...args: Args) => Transition<T>) | Single<Args, T>
+/** Asks a statement whose answer nobody waits for: it is likely, and returns nothing, or it is for the moment of the commit. */
+export type Ask = (query: Query<unknown>) => void
+
+/**
+ * A change of any number of statements. Where all of them are known before the first is asked, and nobody waits for an answer, `foresee` is
+ * the same in short, for an engine that hopes: it asks them in their order and returns what the change comes to if each does what it is
+ * likely to do, or asks nothing and returns undefined. Where they do not, nothing of that happened, and the transition runs.
+ */
+export interface Course<Args extends readonly unknown[], T> {
+  (...args: Args): Transition<T>
+  readonly foresee?: (ask: Ask, ...args: Args) => T | undefined
+}
+
+export type Change<Args extends readonly unknown[], T> = Course<Args, T> | Single<Args, T>
+
+export const isSingle = <Args extends readonly unknown[], T>(change: Change<Args, T>): change is Single<Args, T> =>
+  typeof change !== 'function'
+
+export const begun = <Args extends readonly unknown[], T>(change: Change<Args, T>, args: Args): Transition<T> =>
+  isSingle(change) ? change.single(...args)[Symbol.iterator]() : change(...args)
+
+/** Says what a change is likely to be. */
+export const foreseen = <Args extends readonly unknown[], T>(
+  course: (...args: Args) => Transition<T>,
+  foresee: NonNullable<Course<NoInfer<Args>, NoInfer<T>>['foresee']>,
+): Course<Args, T> => Object.assign(course, { foresee })
 
 export const single = <Args extends readonly unknown[], T>(build: (...args: Args) => Query<T>): Single<Args, T> => ({
   single: build,
@@ -81,7 +106,8 @@ export interface Joint {
   readonly returns?: readonly string[]
   /**
    * Nearly always every row that was given is changed. So an engine goes on before it has the answer, as if it were so, and
-   * checks it in the same transaction: if it was not, nothing of that happened, and everything is done again one by one.
+   * checks it in the same transaction: if it was not, nothing of that happened, and everything is done again one by one. A row
+   * that it returns is filled in when it comes: until the commit there is an object to pass on, and nothing in it.
    */
   readonly likely?: boolean
   /**

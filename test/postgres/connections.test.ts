@@ -1,7 +1,9 @@
-import { expect, test } from 'vitest'
+import pg from 'pg'
+import { expect, test, vi } from 'vitest'
 
 import { LIMITS } from '../../src/base/limits.ts'
 import { lastEventSeq } from '../../src/events/event.ts'
+import { FakeClock } from '../../src/testing/fake-clock.ts'
 import { increment } from '../support/counters.ts'
 import { query, withParameters } from '../support/engines.ts'
 import { Installation } from '../support/holdfast.ts'
@@ -35,6 +37,33 @@ test('a process has as many connections as its pool allows and one that listens,
   )
   expect(most).toBeGreaterThan(1)
   expect(most).toBeLessThanOrEqual(4 + 1)
+})
+
+test('a connection is kept for the next commit, and given back once no commit came for a while', async () => {
+  const clock = new FakeClock()
+  const released = vi.fn<() => void>()
+  class Watched extends pg.Pool {
+    constructor(options?: pg.PoolConfig) {
+      super(options)
+      this.on('release', released)
+    }
+  }
+  const driver = { Pool: Watched, Client: pg.Client }
+  const store = await openedStore(await freshSchema(), { clock, driver })
+  released.mockClear()
+  await store.apply(increment, 'n')
+  clock.advance(LIMITS.keptConnectionMs - 1)
+  await store.apply(increment, 'n')
+  // The first look finds that it was used meanwhile.
+  clock.advance(LIMITS.keptConnectionMs - 1)
+  expect(released).not.toHaveBeenCalled()
+  clock.advance(2)
+  expect(released).toHaveBeenCalledTimes(1)
+  // With the next one it begins again.
+  await store.apply(increment, 'n')
+  expect(released).toHaveBeenCalledTimes(1)
+  clock.advance(LIMITS.keptConnectionMs)
+  expect(released).toHaveBeenCalledTimes(2)
 })
 
 test('a daemon with a queue has no more than that either', async () => {

@@ -4,30 +4,25 @@ import type { HoldingProbe } from '../store.ts'
 import { grouped, handedOut } from '../joined.ts'
 import type { Group } from '../joined.ts'
 import { Rounds, isTelling } from '../rounds.ts'
-import type { Answer, Change, Query, Transition } from '../transition.ts'
+import type { AnyChange } from '../rounds.ts'
+import { isSingle } from '../transition.ts'
+import type { Answer, Query } from '../transition.ts'
 import type { Answered, Lane } from './lane.ts'
 import { lateOf } from './statement.ts'
 import type { Closing, Renderer, Request } from './statement.ts'
 
 /** One `apply` that waits for its commit. */
 export interface Member {
-  readonly start: () => Transition<unknown>
-  /** Known to be one statement: it can share a round trip with begin and commit. */
-  readonly single: boolean
+  readonly change: AnyChange
+  readonly args: readonly unknown[]
   /** About so many rows, by the longest list that it was given. */
   readonly rows: number
   resolve(value: unknown): void
   reject(error: unknown): void
 }
 
-export function memberFor<Args extends readonly unknown[], T>(
-  change: Change<Args, T>,
-  args: Args,
-): Pick<Member, 'start' | 'single' | 'rows'> {
-  const rows = args.reduce<number>((most, arg) => (Array.isArray(arg) ? Math.max(most, arg.length) : most), 1)
-  if (typeof change === 'function') return { start: () => change(...args), single: false, rows }
-  return { start: () => change.single(...args)[Symbol.iterator](), single: true, rows }
-}
+export const rowsOf = (args: readonly unknown[]): number =>
+  args.reduce<number>((most, arg) => (Array.isArray(arg) ? Math.max(most, arg.length) : most), 1)
 
 /** Takes the first of them for one transaction: so many, or as many as have so many rows. */
 export function takeBatch(waiting: Member[]): Member[] {
@@ -97,8 +92,9 @@ export async function performBatch(
   await probe?.({ at: 'begin', when: 'before' })
   const isHopeful = manner === 'hopeful' && probe === undefined
   const rounds = new Rounds(isHopeful ? 'all' : 'none')
-  for (const { start } of members) rounds.add(start)
-  if (members.every(({ single }) => single) && probe === undefined) return performSingles(rounds, ports)
+  for (const { change, args } of members) rounds.add(change, args)
+  // What is known to be one statement can share a round trip with begin and commit.
+  if (members.every(({ change }) => isSingle(change)) && probe === undefined) return performSingles(rounds, ports)
   let { opening } = ports
   let changes = 0
   for (let asked = rounds.next(); asked !== undefined; asked = rounds.next()) {

@@ -6,8 +6,9 @@ import { HoldfastError, describeError } from '../../base/errors.ts'
 import type { Randomness } from '../../base/ids.ts'
 import { LIMITS } from '../../base/limits.ts'
 import type { HoldingProbe } from '../store.ts'
-import { memberFor, performBatch, takeBatch } from './batch.ts'
+import { performBatch, rowsOf, takeBatch } from './batch.ts'
 import type { Manner, Member, Progress } from './batch.ts'
+import type { AnyChange } from '../rounds.ts'
 import type { Change } from '../transition.ts'
 import { explain, isConnectionLost, isThere, isUnlikely, restartsFor } from './errors.ts'
 import { Lane, RequestFailed } from './lane.ts'
@@ -46,7 +47,10 @@ export class GroupCommit {
   #lanes = new WeakMap<object, Lane>()
   readonly #waiting: Member[] = []
   readonly #busy = new Set<Promise<void>>()
-  #kept: { readonly lane: Lane; readonly cancel: () => void } | undefined
+  #kept: Lane | undefined
+  /** How often one was kept, and whether somebody comes to look whether that goes on. */
+  #keeps = 0
+  #isWatched = false
   #scheduled = false
   #closed = false
 
@@ -58,7 +62,7 @@ export class GroupCommit {
     return new Promise<T>((resolve, reject) => {
       if (this.#closed)
         return reject(new HoldfastError('store/closed', 'this store was closed', { remedy: 'open it again' }))
-      this.#waiting.push({ ...memberFor(change, args), resolve, reject })
+      this.#waiting.push({ change: change as unknown as AnyChange, args, rows: rowsOf(args), resolve, reject })
       this.#schedule()
     })
   }
@@ -164,9 +168,22 @@ export class GroupCommit {
    * the pool looks after those that nobody uses, and others may need it.
    */
   #keep(lane: Lane): void {
-    const { pool, clock } = this.#options
-    if (this.#kept !== undefined || pool.waitingCount > 0) return lane.client.release()
-    this.#kept = { lane, cancel: clock.after(LIMITS.keptConnectionMs, () => this.#letGo()) }
+    if (this.#kept !== undefined || this.#options.pool.waitingCount > 0) return lane.client.release()
+    this.#kept = lane
+    this.#keeps += 1
+    this.#watch()
+  }
+
+  /** One timer for many commits. */
+  #watch(): void {
+    if (this.#isWatched) return
+    this.#isWatched = true
+    const keeps = this.#keeps
+    this.#options.clock.after(LIMITS.keptConnectionMs, () => {
+      this.#isWatched = false
+      if (this.#keeps === keeps) this.#letGo()
+      else this.#watch()
+    })
   }
 
   /** A server that took over without the last batches knows other numbers: of no connection from before they are right. */
@@ -183,8 +200,7 @@ export class GroupCommit {
   #takeKept(): Lane | undefined {
     const kept = this.#kept
     this.#kept = undefined
-    kept?.cancel()
-    return kept?.lane
+    return kept
   }
 
   async #acquire(): Promise<Lane> {

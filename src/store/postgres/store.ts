@@ -8,7 +8,7 @@ import type { Randomness } from '../../base/ids.ts'
 import { sql, writesSomething } from '../sql.ts'
 import type { TextCodec } from '../codec.ts'
 import type { ChangeListener, HoldingProbe, Store } from '../store.ts'
-import { oneByOne, run, single } from '../transition.ts'
+import { begun, oneByOne, run, single } from '../transition.ts'
 import type { Change, Query } from '../transition.ts'
 import { explain, isPreparedForAnother, restartsFor } from './errors.ts'
 import { GroupCommit } from './group-commit.ts'
@@ -106,8 +106,7 @@ class PostgresStore implements Store {
     for (let asked = 1; ; asked++) {
       try {
         if (typeof look !== 'function' && !this.#settings.pooled) return await this.#readOne(look.single(...args))
-        const transition = typeof look === 'function' ? look(...args) : look.single(...args)[Symbol.iterator]()
-        return await this.#readSnapshot(oneByOne(transition))
+        return await this.#readSnapshot(oneByOne(begun(look, args)))
       } catch (error) {
         if (!isPreparedForAnother(error) || asked > restartsFor(error)) throw explain(error)
       }

@@ -6,8 +6,9 @@ import { LIMITS } from '../../base/limits.ts'
 import { integer, row } from '../row.ts'
 import { sql } from '../sql.ts'
 import { Rounds } from '../rounds.ts'
-import { first, run } from '../transition.ts'
-import type { Change, Query, Transition } from '../transition.ts'
+import type { AnyChange } from '../rounds.ts'
+import { begun, first, run } from '../transition.ts'
+import type { Change, Query } from '../transition.ts'
 import { Unlikely } from './connection.ts'
 import type { Connection } from './connection.ts'
 import { explain, isBusy, isFull } from './errors.ts'
@@ -24,7 +25,7 @@ import { explain, isBusy, isFull } from './errors.ts'
  * batch number, which is part of the same commit, says.
  */
 interface Member {
-  readonly change: Change<readonly unknown[], unknown>
+  readonly change: AnyChange
   readonly args: readonly unknown[]
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
@@ -78,7 +79,7 @@ export class GroupCommit {
     return new Promise<T>((resolve, reject) => {
       if (this.#closed) return reject(closedError())
       const told = resolve as (value: unknown) => void
-      this.#waiting.push({ change: change as Member['change'], args, resolve: told, reject })
+      this.#waiting.push({ change: change as unknown as AnyChange, args, resolve: told, reject })
       this.#flushing ??= this.#flush()
     })
   }
@@ -254,10 +255,6 @@ export class GroupCommit {
   }
 }
 
-function started({ change, args }: Member): Transition<unknown> {
-  return typeof change === 'function' ? change(...args) : change.single(...args)[Symbol.iterator]()
-}
-
 const tell = ({ resolve, reject, value, failure }: Member): void =>
   failure === undefined ? resolve(value) : reject(failure.error)
 
@@ -273,7 +270,7 @@ export function drive<T>(
 function runMember(connection: Connection, member: Member): void {
   const at = connection.instant()
   member.failure = undefined
-  member.value = drive(started(member), (query) => connection.execute(query, at))
+  member.value = drive(begun(member.change, member.args), (query) => connection.execute(query, at))
 }
 
 /** As many of them as begin with a number of statements: what a batch may take is looked at after each few. */
@@ -282,8 +279,8 @@ function runSideBySide(connection: Connection, members: readonly Member[], from:
   const rounds = new Rounds('silent')
   let next = from
   for (let statements = 0; next < members.length && statements < LIMITS.sideBySide; next += 1) {
-    const member = members[next]!
-    statements += rounds.add(() => started(member))
+    const { change, args } = members[next]!
+    statements += rounds.add(change, args)
   }
   for (let asked = rounds.next(); asked !== undefined; asked = rounds.next()) {
     connection.executeLikely(rounds.takeAhead(), at)

@@ -3,8 +3,6 @@ import { LIMITS } from '../../base/limits.ts'
 import type { FunctionRun, StepCall, StepOptions } from '../../define/function.ts'
 import { OWN_LOOP } from '../../define/own-loop.ts'
 import type { HasOwnLoop, KeptErrors, OwnLoop } from '../../define/own-loop.ts'
-import { begins, ends } from '../../define/owner.ts'
-import type { UnderWay } from '../../define/owner.ts'
 import { refOfCall } from '../../runs/call.ts'
 import type { ClaimedCall } from '../../runs/call.ts'
 import type { Wait } from '../../runs/finish-call.ts'
@@ -17,6 +15,8 @@ import type { Judged } from './judge-step.ts'
 import type { Opening } from './opening.ts'
 import type { OwnLoopPorts } from './own-loop.ts'
 import { saveAfterThisTurn } from './saved-together.ts'
+import { Tries } from './tries.ts'
+import type { Try } from './tries.ts'
 
 /** Why a function got no further. */
 export type Halt =
@@ -38,9 +38,6 @@ type Options = StepOptions & { readonly errors?: KeptErrors }
 /** What is there already is not waited for: a turn of the queue less for each step. */
 const isThenable = <T>(value: T | PromiseLike<T>): value is PromiseLike<T> =>
   ((typeof value === 'object' && value !== null) || typeof value === 'function') && 'then' in value
-
-/** A try of a write that is under way, by the key of its step. */
-type Try = Pick<StepOutcome, 'name' | 'tries'> & UnderWay & { readonly listed: boolean }
 
 /**
  * What a function does, recorded:
@@ -71,7 +68,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   /** Those that an earlier attempt had begun, and of which this one does not know what became of them. */
   readonly #cutOff = new Set<string>()
   readonly #names = new Map<string, number>()
-  readonly #open = new Map<string, Try>()
+  readonly #open = new Tries()
   #unsaved: StepOutcome[] = []
   #saving = 0
   #isHalted = false
@@ -150,7 +147,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   takeAll(): readonly StepOutcome[] {
     const outcomes = [...this.takeUnsaved()]
     const doubt = { effect: 'write', state: 'in_doubt', result: null, by: 'nobody' } as const
-    for (const { name, tries, listed } of this.#open.values())
+    for (const { name, tries, listed } of this.#open)
       outcomes.push({ ...doubt, name, tries, listed, error: `${this.#stopWords()}; it was told to stop and does not` })
     for (const { name, tries, state } of this.#known.values())
       if (this.#ahead.has(name) && state === 'started')
@@ -257,7 +254,9 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     return { kind: 'stopped', why }
   }
 
-  readonly #stopWords = () => (this.signal.reason === 'timeout' ? 'timed out' : 'cancelled')
+  #stopWords(): string {
+    return this.signal.reason === 'timeout' ? 'timed out' : 'cancelled'
+  }
 
   /**
    * Its intent is on disk. Whoever takes it over judges it by that: nothing has happened here, and nothing will. It is let go of, or nobody
@@ -269,14 +268,10 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   }
 
   /** What its steps have come to, and the intent of the next. */
-  async #advance(next?: string): Promise<Advanced> {
+  #advance(next?: string): Promise<Advanced> {
     const unsaved = this.takeUnsaved()
-    const { store } = this.#executor
-    try {
-      return await store.apply(advanceRun, this.#ref, unsaved, next)
-    } catch {
-      return untilStored(this.#executor, () => store.apply(advanceRun, this.#ref, unsaved, next))
-    }
+    const advance = () => this.#executor.store.apply(advanceRun, this.#ref, unsaved, next)
+    return advance().catch(() => untilStored(this.#executor, advance))
   }
 
   /** A function whose call is not stored is left where it is. */
@@ -309,8 +304,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   }
 
   #dropped(begun: Try): Promise<never> {
-    this.#open.delete(begun.name)
-    ends(begun)
+    this.#open.end(begun)
     this.#tellQuiet()
     return this.#never()
   }
@@ -376,8 +370,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   #settle(begun: Try, outcome: Omit<StepOutcome, 'name' | 'tries' | 'listed'>): void {
     const { name, tries, listed } = begun
     const { effect, state, result, error, by } = outcome
-    ends(begun)
-    this.#open.delete(name)
+    this.#open.end(begun)
     this.#cutOff.delete(name)
     this.#keep({ name, effect, tries, state, result, error, by, listed })
     this.#tellQuiet()
@@ -385,10 +378,11 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
 
   /** Recorded with whatever comes next; when that takes longer than this turn of the event loop, by itself. */
   #keep(outcome: StepOutcome): void {
-    if (this.#unsaved.push(outcome) > 1) return
-    saveAfterThisTurn(() => {
-      if (this.#unsaved.length > 0) void this.#flush()
-    })
+    if (this.#unsaved.push(outcome) === 1) saveAfterThisTurn(this.#save)
+  }
+
+  readonly #save = () => {
+    if (this.#unsaved.length > 0) void this.#flush()
   }
 
   async #flush(): Promise<void> {
@@ -398,7 +392,9 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     this.#tellQuiet()
   }
 
-  readonly #isQuiet = () => this.#isLeft || (this.#open.size === 0 && this.#saving === 0)
+  #isQuiet(): boolean {
+    return this.#isLeft || (this.#open.size === 0 && this.#saving === 0)
+  }
 
   #tellQuiet(): void {
     if (this.#whenQuiet.length > 0 && this.#isQuiet()) for (const tell of this.#whenQuiet.splice(0)) tell()
@@ -450,14 +446,13 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   }
 
   #tryOf(name: string, tries: number, listed = false): Try {
-    return { name, tries, listed, key: keyOf(this.id, name) }
+    return { name, tries, listed, key: keyOf(this.id, name), at: undefined }
   }
 
   /** From here on it is under way here. */
   #begins(name: string, tries: number, listed?: boolean): Try {
     const begun = this.#tryOf(name, tries, listed)
-    begins(begun)
-    this.#open.set(name, begun)
+    this.#open.begin(begun)
     return begun
   }
 
