@@ -71,5 +71,11 @@ export function againstHand(missed: readonly Checked[], id: string, what: string
   return `The same rows by hand (\`${id}\` below, in the same run: ${what}) come to ${withUnit(value, unit)}: ${ratios.join(', ')}. The product reaches ${shown(measured / value)} of that.`
 }
 
+/** What a peer would be that tells as much as the others do. */
+export function againstSameEnd(missed: readonly Checked[], id: string, what: string, value: number): string {
+  const { measured = Number.NaN, unit } = missed[0]!
+  return `${what} (\`${id}\` below, in the same run) it comes to ${withUnit(value, unit)}, ${shown(value / measured)} times ours.`
+}
+
 const asked = (rows: readonly Checked[]) =>
   rows.map(({ needs = Number.NaN, unit }) => withUnit(needs, unit)).join(' and ')

@@ -7,9 +7,12 @@ import { boundOf } from '../table.ts'
 import { figure } from './figures.ts'
 import type { Own, Peers, Result } from './figures.ts'
 import type { Plot } from './charts.ts'
-import { againstHand, againstLimit, limitsOf, limitsTable } from './limits.ts'
+import { againstHand, againstLimit, againstSameEnd, limitsOf, limitsTable } from './limits.ts'
 import type { Limit } from './limits.ts'
 import { REMARKS } from './remarks.ts'
+import type { Beside } from './remarks.ts'
+import { slowerTable } from './slower.ts'
+import type { Slower } from './slower.ts'
 import type { Checked } from './targets.ts'
 
 const optional = (value: number | undefined) => (value === undefined ? '' : shown(value))
@@ -39,9 +42,10 @@ function found({ measured, unit, beside, ratio }: Checked): string {
 
 /** What stands in the way, and what the limit says about it. */
 function remarkOn(name: string, known: readonly Checked[], limits: readonly Limit[], peers: Peers | undefined): string {
-  const { work = '', between, byHand, note = '' } = REMARKS[name] ?? {}
-  const hand =
-    byHand === undefined || peers === undefined ? undefined : figure(peers, byHand.id, byHand.workload, byHand.name)
+  const { work = '', between, byHand, sameEnd, note = '' } = REMARKS[name] ?? {}
+  const valueOf = (what: Beside | undefined) =>
+    what === undefined || peers === undefined ? undefined : figure(peers, what.id, what.workload, what.name)
+  const [hand, ended] = [valueOf(byHand), valueOf(sameEnd)]
   const limit = limits.find((each) => each.name === name)
   const measured =
     between === undefined
@@ -50,7 +54,8 @@ function remarkOn(name: string, known: readonly Checked[], limits: readonly Limi
         ? 'What its statements alone come to was not measured.'
         : againstLimit(known, limit, between)
   const beside = hand === undefined ? '' : againstHand(known, byHand!.id, byHand!.what, hand)
-  return [work, measured, beside, note].filter((part) => part !== '').join(' ')
+  const same = ended === undefined ? '' : againstSameEnd(known, sameEnd!.id, sameEnd!.what, ended)
+  return [work, measured, beside, same, note].filter((part) => part !== '').join(' ')
 }
 
 /** One paragraph for each figure that misses a target, however many it misses. */
@@ -143,7 +148,7 @@ const list = (pairs: Readonly<Record<string, string>>) =>
 const machineOf = ({ date, commit, machine, seconds, settings }: Own) =>
   `${date.slice(0, 10)}, commit ${commit}, ${machine.cores} cores (${machine.processor}), ${machine.memoryGiB} GiB, Linux ${machine.kernel}, load ${machine.load[0]} before; sizes: ${settings['sizes']}; ${seconds} s in all`
 
-function conditions({ own, peers, limits }: PageParts): string {
+function conditions({ own, peers, limits, slower }: PageParts): string {
   const lines: string[] = []
   if (peers !== undefined) {
     const versions = Object.assign({}, ...Object.values(peers.peers).map((each) => each.versions)) as Record<
@@ -164,6 +169,10 @@ function conditions({ own, peers, limits }: PageParts): string {
       `- **PostgreSQL of our own**: ${own.settings['postgres']}.`,
     )
   }
+  if (slower.length > 0) {
+    const { date, commit, runs } = slower[0]!
+    lines.push(`- **With a slower disk**: ${date}, commit ${commit ?? 'unknown'}, medians of ${runs} runs.`)
+  }
   if (limits !== undefined && limits !== own) lines.push(`- **Limits**: ${machineOf(limits)}.`)
   return lines.join('\n')
 }
@@ -173,6 +182,7 @@ export interface PageParts {
   readonly peers: Peers | undefined
   /** Where the limits are from; it may be the same as `own`. */
   readonly limits: Own | undefined
+  readonly slower: readonly Slower[]
   readonly checked: readonly Checked[]
   readonly peerPlots: readonly Plot[]
   readonly ownPlots: readonly Plot[]
@@ -184,11 +194,14 @@ This page is written by \`npm run bench:page\` from what was measured, and so ar
 path of a step is the one that every program has: the claim is checked by its fence, the intent and the outcome are recorded, an event is written.`
 
 const PEERS = `One benchmark on one machine, each peer in its own best settings and in fresh processes, one after the other, on a machine that others share: what Node takes to start, beside W6, says how quick it was just then. Where a workload was run several times, its figures are medians; how often is in the last column. \`raw-*\` is the limit: the same store, batches
-written by hand, no engine (\`-1\`: a commit for each row); so is \`holdfast-rows\`: the rows that Holdfast keeps in W1, by hand (\`bench/peers/rows.ts\`), the same ones by a test. How to run it: \`node bench/peers/run.ts CHECKOUT\`, where CHECKOUT is the folder of the peers' benchmark.
+written by hand, no engine (\`-1\`: a commit for each row); so is \`holdfast-rows\`: the rows that Holdfast keeps in W1, by hand (\`bench/peers/rows.ts\`), the same ones by a test. \`graphile-worker-end\` is that peer, seen when the end of its job is on disk, as everybody's is, and not when it says so. How to run it: \`node bench/peers/run.ts CHECKOUT\`, where CHECKOUT is the folder of the peers' benchmark.
 
 In W5 each step of Holdfast is a write with a probe: a worker that comes after a crash asks the world (here the file in which the bodies are counted) whether a
 write that was cut off has happened. The other peers have no notion of that, and run the body again. A Holdfast step without a probe would not be run again either:
 it would wait, in doubt, for a person.`
+
+const SLOWER = `The ratios depend on the disk: where a sync costs nothing, what is left is the processor time of an engine; where it costs a lot, only how many there are. Here the same workloads run with
+every sync of everybody (Redis and PostgreSQL too) made longer, by \`--sync\`: the ratio, and in brackets our own figure. Only those peers that were among the best are in it.`
 
 const OWN = `\`npm run bench\` measures these (\`--quick\` for small sizes, \`--only NAME\` for some). \`beside\` is the limit, or what the name says, measured in the same run and
 in turns with ours. What can be counted instead of timed (commits, statements and bytes a step, processor time against raw rows) is checked by a test at every change,
@@ -210,6 +223,7 @@ export function writePage(parts: PageParts): string {
     ...(peers === undefined ? [] : ['## Targets', targetTable(checked), missed(checked, limits, peers)]),
     ...(limits.length === 0 ? [] : ['## Limits', LIMITS, limitsTable(limits)]),
     ...(peers === undefined ? [] : ['## Beside the others', PEERS, plots(peerPlots), peerTable(peers)]),
+    ...(parts.slower.length === 0 ? [] : ['## With a slower disk', SLOWER, slowerTable(parts.slower)]),
     ...(own === undefined
       ? []
       : ['## Our own', OWN, plots(ownPlots), ...others.flatMap((each) => [`### ${each.bench}`, ownTable(each)])]),

@@ -1,7 +1,7 @@
 /**
  * Writes docs/performance.md with its plots, and the tables of docs/scaling.md, from the newest results.
  *
- *   npm run bench:page [-- --own bench/results/latest.json] [--peers bench/results/peers.json] [--limits bench/results/limits.json] [--out docs]
+ *   npm run bench:page [-- --own bench/results/latest.json] [--peers bench/results/peers.json] [--limits bench/results/limits.json] [--slower bench/results/slower-1.json ...] [--out docs]
  *
  * What it used is kept beside the plots, so that the page can be written again from a clean clone.
  */
@@ -16,6 +16,8 @@ import { ownPlots, peerPlots } from './charts.ts'
 import type { Own, Peers } from './figures.ts'
 import { newestLimits } from './limits.ts'
 import { writePage } from './page.ts'
+import { keptOf } from './slower.ts'
+import type { Slower } from './slower.ts'
 import { withTables } from './scale.ts'
 import type { Scale } from './scale.ts'
 import { checkTargets } from './targets.ts'
@@ -29,6 +31,7 @@ const { values } = parseArgs({
     peers: { type: 'string', default: join(results, 'peers.json') },
     limits: { type: 'string', default: join(results, 'limits.json') },
     scale: { type: 'string', default: join(results, 'scale.json') },
+    slower: { type: 'string', multiple: true, default: [] },
     out: { type: 'string', default: join(ROOT, 'docs') },
   },
 })
@@ -51,6 +54,9 @@ if (own === undefined && whole === undefined) {
 const { raw: _, ...medians } = whole ?? ({} as Peers & { raw?: unknown })
 const peers = whole === undefined ? undefined : (medians as Peers)
 
+const given = values.slower.flatMap((path) => JSON.parse(readFileSync(path, 'utf8')) as Slower | Slower[])
+const slower = given.length > 0 ? given.map(keptOf) : (read<Slower[]>('', 'slower.json') ?? [])
+
 const [beside, alone] = [peers === undefined ? [] : peerPlots(peers), own === undefined ? [] : ownPlots(own)]
 for (const old of readdirSync(folder)) if (old.endsWith('.svg')) rmSync(join(folder, old))
 for (const plot of [...beside, ...alone]) writeFileSync(join(folder, `${plot.file}.svg`), drawBars(plot))
@@ -58,16 +64,17 @@ if (own !== undefined) writeFileSync(join(folder, 'own.json'), `${JSON.stringify
 if (limits !== undefined && limits !== own)
   writeFileSync(join(folder, 'limits.json'), `${JSON.stringify(limits, null, 2)}\n`)
 if (peers !== undefined) writeFileSync(join(folder, 'peers.json'), `${JSON.stringify(peers, null, 2)}\n`)
+if (slower.length > 0) writeFileSync(join(folder, 'slower.json'), `${JSON.stringify(slower, null, 2)}\n`)
 const checked = peers === undefined ? [] : checkTargets(peers)
 const page = join(values.out, 'performance.md')
-writeFileSync(page, writePage({ own, peers, limits, checked, peerPlots: beside, ownPlots: alone }))
+writeFileSync(page, writePage({ own, peers, limits, slower, checked, peerPlots: beside, ownPlots: alone }))
 const scale = read<Scale>(values.scale, 'scale.json')
 const scaling = join(values.out, 'scaling.md')
 if (scale !== undefined && existsSync(scaling)) {
   writeFileSync(join(folder, 'scale.json'), `${JSON.stringify(scale, null, 2)}\n`)
   writeFileSync(scaling, withTables(readFileSync(scaling, 'utf8'), scale))
 }
-const kept = ['own.json', 'peers.json', 'limits.json', 'scale.json'].map((name) => join(folder, name))
+const kept = ['own.json', 'peers.json', 'limits.json', 'slower.json', 'scale.json'].map((name) => join(folder, name))
 const written = [page, scaling, ...kept].filter((each) => existsSync(each))
 spawnSync(join(ROOT, 'node_modules', '.bin', 'oxfmt'), written, { cwd: ROOT, stdio: 'inherit' })
 const missing = checked
