@@ -26,7 +26,7 @@ export const LIMITS = {
   /** PostgreSQL: connections of one process, and how many of them write at once (the others wait and share a commit). */
   poolConnections: 10,
   writingConnections: 3,
-  /** After a commit its connection is at hand for the next one so long, and at most twice as long, before the others get it. */
+  /** After a commit its connection is at hand for the next one so long, before the others get it. */
   keptConnectionMs: 100,
   /** A server that takes longer to accept a connection, or to say a word when its own time limit is over, counts as away. */
   connectMs: 5_000,

@@ -10,7 +10,10 @@ test('the pages on speed and scale are those of their figures: `npm run bench:pa
   onTestFinished(() => rmSync(out, { recursive: true, force: true }))
   mkdirSync(join(out, 'performance'))
   copyFileSync('docs/scaling.md', join(out, 'scaling.md'))
-  const figures = ['own', 'peers', 'limits', 'slower', 'scale'].flatMap((name) => [`--${name}`, `docs/performance/${name}.json`])
+  const figures = ['own', 'peers', 'limits', 'slower', 'scale'].flatMap((name) => [
+    `--${name}`,
+    `docs/performance/${name}.json`,
+  ])
   const { status, stderr } = spawnSync(process.execPath, ['bench/page/run.ts', ...figures, '--out', out], {
     encoding: 'utf8',
   })

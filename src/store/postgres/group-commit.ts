@@ -47,10 +47,7 @@ export class GroupCommit {
   #lanes = new WeakMap<object, Lane>()
   readonly #waiting: Member[] = []
   readonly #busy = new Set<Promise<void>>()
-  #kept: Lane | undefined
-  /** How often one was kept, and whether somebody comes to look whether that goes on. */
-  #keeps = 0
-  #isWatched = false
+  #kept: { readonly lane: Lane; readonly cancel: () => void } | undefined
   #scheduled = false
   #closed = false
 
@@ -168,22 +165,9 @@ export class GroupCommit {
    * the pool looks after those that nobody uses, and others may need it.
    */
   #keep(lane: Lane): void {
-    if (this.#kept !== undefined || this.#options.pool.waitingCount > 0) return lane.client.release()
-    this.#kept = lane
-    this.#keeps += 1
-    this.#watch()
-  }
-
-  /** One timer for many commits. */
-  #watch(): void {
-    if (this.#isWatched) return
-    this.#isWatched = true
-    const keeps = this.#keeps
-    this.#options.clock.after(LIMITS.keptConnectionMs, () => {
-      this.#isWatched = false
-      if (this.#keeps === keeps) this.#letGo()
-      else this.#watch()
-    })
+    const { pool, clock } = this.#options
+    if (this.#kept !== undefined || pool.waitingCount > 0) return lane.client.release()
+    this.#kept = { lane, cancel: clock.after(LIMITS.keptConnectionMs, () => this.#letGo()) }
   }
 
   /** A server that took over without the last batches knows other numbers: of no connection from before they are right. */
@@ -200,7 +184,8 @@ export class GroupCommit {
   #takeKept(): Lane | undefined {
     const kept = this.#kept
     this.#kept = undefined
-    return kept
+    kept?.cancel()
+    return kept?.lane
   }
 
   async #acquire(): Promise<Lane> {
