@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 
 import { LIMITS } from '../../src/base/limits.ts'
 import { lastEventSeq } from '../../src/events/event.ts'
@@ -50,6 +50,9 @@ test('a connection is kept for the next commit, and given back once no commit ca
   }
   const driver = { Pool: Watched, Client: pg.Client }
   const store = await openedStore(await freshSchema(), { clock, driver })
+  // Others are told of a commit on any connection, which is given back whenever the server has answered.
+  const announcing = vi.spyOn(pg.Pool.prototype, 'query').mockImplementation(() => Promise.resolve())
+  onTestFinished(() => announcing.mockRestore())
   released.mockClear()
   await store.apply(increment, 'n')
   clock.advance(LIMITS.keptConnectionMs - 1)
