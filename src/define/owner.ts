@@ -16,10 +16,12 @@ const fileIn = (folder: string) => join(folder, 'function.json')
 
 export interface UnderWay {
   readonly key: string
+  /** Its place among those of this process that are under way; undefined: it is not. */
+  at: number | undefined
 }
 
-/** The functions of this process that have not ended, with the keys of their actions; those that were left behind too. */
-const underWay = new Set<UnderWay>()
+/** The functions of this process that have not ended, those that were left behind too; in no order, so that one of thousands ends without being looked for. */
+const underWay: UnderWay[] = []
 
 export async function leaveIdentity({ folder }: ToolContext): Promise<void> {
   await ensureFolder(folder)
@@ -27,21 +29,30 @@ export async function leaveIdentity({ folder }: ToolContext): Promise<void> {
   await writeFileAtomic(fileIn(folder), JSON.stringify(processIdentity() ?? null), { mode: 0o600, durable: false })
 }
 
-/** Each step begins with this; that one is looked for by its key is rare. */
-export const begins = (begun: UnderWay): void => void underWay.add(begun)
-
-export const ends = (begun: UnderWay): void => void underWay.delete(begun)
-
-function hasBegun(key: string): boolean {
-  for (const begun of underWay) if (begun.key === key) return true
-  return false
+export function begins(begun: UnderWay): void {
+  begun.at = underWay.push(begun) - 1
 }
+
+/** Under way no longer; false: it was not. */
+export function ends(begun: UnderWay): boolean {
+  const { at } = begun
+  if (at === undefined) return false
+  begun.at = undefined
+  const last = underWay.pop()!
+  if (last !== begun) underWay[(last.at = at)] = last
+  return true
+}
+
+/** That one is looked for is rare. */
+export const underWayHere = (): readonly UnderWay[] => underWay
+
+const hasBegun = (key: string): boolean => underWay.some((begun) => begun.key === key)
 
 /** Whether a function of this process has begun with it, and has not ended. */
 export const isUnderWay = (key: string): boolean => hasBegun(key)
 
 /** Whether one of this process has begun with anything, and has not ended. */
-export const isAnyUnderWay = (): boolean => underWay.size > 0
+export const isAnyUnderWay = (): boolean => underWay.length > 0
 
 /** Whether nothing of this try can happen any more. */
 export function isOver({ key, folder }: ToolContext): boolean {

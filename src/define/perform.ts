@@ -9,6 +9,7 @@ import { readAgain } from './input.ts'
 import type { InputForm } from './input.ts'
 import { insideOf } from './inside.ts'
 import { begins, ends, isOver, leaveIdentity } from './owner.ts'
+import type { UnderWay } from './owner.ts'
 import { keptResult } from './result.ts'
 
 /** What a probe found out; the same words as those of a command's probe. */
@@ -53,7 +54,7 @@ export async function performWork(tool: FunctionTool, given: unknown, context: T
     if (trouble !== undefined) return notBegun(`it could not be started: ${trouble}`)
   }
   const limitMs = Math.max(1, context.deadline - context.clock.now())
-  const begun = { key: context.key }
+  const begun: UnderWay = { key: context.key, at: undefined }
   begins(begun)
   const run: Work = async (...call) => {
     try {

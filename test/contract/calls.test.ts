@@ -20,6 +20,7 @@ import type { StepOutcome } from '../../src/runs/step.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Executor } from '../../src/workers/execute.ts'
 import { RecordedRun } from '../../src/workers/functions/function-run.ts'
+import { Stop } from '../../src/workers/functions/stop.ts'
 import { judgeDoubted } from '../../src/workers/functions/judge-step.ts'
 import { engines } from '../support/engines.ts'
 import { assertInvariants } from '../support/invariants.ts'
@@ -303,16 +304,16 @@ describe.each(engines)('calls of functions on $name', (engine) => {
     const { call, action } = await inDoubt(store)
     await store.apply(resolveDoubt, action.id, { kind: 'run-again', by: 'Grace' })
     const [again] = (await claimed(store, 1)) as [ClaimedCall]
-    const stop = new AbortController()
+    const stop = new Stop()
     const apply: Store['apply'] = async (change, ...args) => {
       const answer = await store.apply(change, ...args)
-      if ((change as unknown) === startAgain) stop.abort('cancelled')
+      if ((change as unknown) === startAgain) stop.tell('cancelled')
       return answer
     }
     const stopping = Object.assign(Object.create(store) as Store, { apply, read: store.read.bind(store) })
     const executor = { store: stopping, clock: systemClock, warn: () => {} } as unknown as Executor
     const known = await store.read(stepsOf, call.id)
-    const run = new RecordedRun(executor, again, stop.signal, { known }, { agent: {} as never, random })
+    const run = new RecordedRun(executor, again, stop, { known }, { agent: {} as never, random })
     void run.step('pay', () => expect.unreachable('it is not done'))
     expect(await run.halted).toEqual({ kind: 'stopped', why: 'cancel-requested' })
     await store.apply(advanceRun, refOfCall(again), run.takeAll())
@@ -325,12 +326,12 @@ describe.each(engines)('calls of functions on $name', (engine) => {
     const store = await open()
     const [call] = (await called(store, 1)) as [ClaimedCall]
     await store.apply(advanceRun, refOfCall(call), [], 'pay')
-    const stop = new AbortController()
+    const stop = new Stop()
     const executor = { store, clock: systemClock, warn: () => {} } as unknown as Executor
     const known = await store.read(stepsOf, call.id)
-    const run = new RecordedRun(executor, call, stop.signal, { known }, { agent: {} as never, random })
+    const run = new RecordedRun(executor, call, stop, { known }, { agent: {} as never, random })
     const probe = () => {
-      stop.abort('timeout')
+      stop.tell('timeout')
       return { outcome: 'not_done' } as const
     }
     let performed = 0

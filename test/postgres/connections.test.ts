@@ -51,7 +51,8 @@ test('a connection is kept for the next commit, and given back once no commit ca
   const driver = { Pool: Watched, Client: pg.Client }
   const store = await openedStore(await freshSchema(), { clock, driver })
   // Others are told of a commit on any connection, which is given back whenever the server has answered.
-  const announcing = vi.spyOn(pg.Pool.prototype, 'query').mockImplementation(() => Promise.resolve())
+  const announced = Promise.resolve() as unknown as undefined
+  const announcing = vi.spyOn(pg.Pool.prototype, 'query').mockReturnValue(announced)
   onTestFinished(() => announcing.mockRestore())
   released.mockClear()
   await store.apply(increment, 'n')

@@ -28,10 +28,12 @@ import type { Store } from '../../store/store.ts'
 import { finish, refOf, untilStored } from '../execute.ts'
 import type { Executor } from '../execute.ts'
 import { RecordedRun } from './function-run.ts'
-import type { Halt } from './function-run.ts'
+import type { Halt } from './halt.ts'
 import { asJson } from './judge-step.ts'
 import { KnownSteps } from './known-steps.ts'
 import { Opening } from './opening.ts'
+import { Stop } from './stop.ts'
+import type { StopReason } from './stop.ts'
 import { endRivals } from '../rivals.ts'
 import { Unbegun } from './unbegun.ts'
 
@@ -80,14 +82,14 @@ const CLAIMS_AT_ONCE = { sqlite: 1, postgres: 2 } as const
 
 interface Held {
   readonly call: ClaimedCall
-  readonly stop: AbortController
+  readonly stop: Stop
   run?: RecordedRun
 }
 
 /** A function that has begun, and what becomes of it. */
 interface Begun {
   readonly run: RecordedRun
-  readonly stop: AbortController
+  readonly stop: Stop
   readonly outcome: Promise<Outcome>
 }
 
@@ -188,10 +190,10 @@ export class Calls {
   }
 
   /** A function cannot be ended in its own process: it is told to stop, and left behind if it does not. */
-  halt(attempt: AttemptId, why: 'cancelled' | 'timeout' | 'lease-lost'): void {
+  halt(attempt: AttemptId, why: StopReason): void {
     const held = this.#held.get(attempt)
-    if (held === undefined || held.stop.signal.aborted) return
-    held.stop.abort(why)
+    if (held === undefined || held.stop.isTold) return
+    held.stop.tell(why)
     const { clock, executor } = this.#options
     if (why !== 'lease-lost') clock.after(executor.graceMs, () => held.run?.leaveBehind(), { ref: true })
   }
@@ -244,7 +246,7 @@ export class Calls {
       if (errorCode(error) === 'store/unknown-commit') this.#unbegun.remember(place.attemptId, steps)
       throw error
     } finally {
-      if (claimed === undefined) begun?.stop.abort('lease-lost')
+      if (claimed === undefined) begun?.stop.tell('lease-lost')
       this.#opening.delete(place.attemptId)
       begun?.opening.tell(claimed)
       this.fill(claimed, begun)
@@ -254,8 +256,8 @@ export class Calls {
   #open(call: NewCall, place: CallPlace): Begun & { readonly opening: Opening } {
     const { executor, functions, random } = this.#options
     const agent = functions.get(call.agent)!
-    const [opening, stop] = [new Opening(), new AbortController()]
-    const run = new RecordedRun(executor, claimedHere(call, place), stop.signal, { opening }, { agent, random })
+    const [opening, stop] = [new Opening(), new Stop()]
+    const run = new RecordedRun(executor, claimedHere(call, place), stop, { opening }, { agent, random })
     return { opening, stop, run, outcome: outcomeOf(agent.body, run) }
   }
 
@@ -330,7 +332,7 @@ export class Calls {
   }
 
   #carryOut(call: ClaimedCall, begun: Begun | undefined): void {
-    const held: Held = { call, stop: begun?.stop ?? new AbortController() }
+    const held: Held = { call, stop: begun?.stop ?? new Stop() }
     this.#held.set(call.attemptId, held)
     this.#atWork += 1
     this.#perform(held, begun).then(
@@ -355,20 +357,20 @@ export class Calls {
     const { call, stop } = held
     let ended: Outcome | Halt
     try {
-      held.run = begun?.run ?? (await this.#begin(call, stop.signal))
+      held.run = begun?.run ?? (await this.#begin(call, stop))
       ended = await this.#toItsEnd(held, held.run, begun?.outcome)
     } finally {
       // Its place is free from here on: what is left is to be recorded, together with whatever is claimed next.
       this.#atWork -= 1
       this.#next()
     }
-    await this.#conclude(call, held.run, ended, stop.signal)
+    await this.#conclude(call, held.run, ended, stop)
   }
 
-  async #begin(call: ClaimedCall, signal: AbortSignal): Promise<RecordedRun> {
+  async #begin(call: ClaimedCall, stop: Stop): Promise<RecordedRun> {
     const { executor, functions, random } = this.#options
     const known = call.attempt === 1 ? [] : await this.#known.of(call.id)
-    return new RecordedRun(executor, call, signal, { known }, { agent: functions.get(call.agent)!, random })
+    return new RecordedRun(executor, call, stop, { known }, { agent: functions.get(call.agent)!, random })
   }
 
   async #toItsEnd({ call, stop }: Held, run: RecordedRun, begun?: Promise<Outcome>): Promise<Outcome | Halt> {
@@ -380,22 +382,22 @@ export class Calls {
         ? undefined
         : clock.after(Math.max(1, timeoutMs - call.workedMs), () => this.halt(call.attemptId, 'timeout'), { ref: true })
     const outcome = begun ?? outcomeOf(functions.get(call.agent)!.body, run)
-    const ended = await Promise.race([outcome, run.halted])
+    const ended = await run.ended(outcome)
     // Steps that nobody waits for any more are over before anybody hears of the end.
-    const quiet = stop.signal.reason === 'lease-lost' ? undefined : run.quiet()
+    const quiet = stop.reason === 'lease-lost' ? undefined : run.quiet()
     if (quiet !== undefined) await quiet
     disarm?.()
     return ended
   }
 
-  async #conclude(call: ClaimedCall, run: RecordedRun, ended: Outcome | Halt, signal: AbortSignal): Promise<void> {
-    const isLost = signal.reason === 'lease-lost' && !('state' in ended && ended.state === 'succeeded')
+  async #conclude(call: ClaimedCall, run: RecordedRun, ended: Outcome | Halt, stop: Stop): Promise<void> {
+    const isLost = stop.reason === 'lease-lost' && !('state' in ended && ended.state === 'succeeded')
     const halt = 'kind' in ended ? ended : undefined
     if (isLost || (halt?.kind === 'stopped' && halt.why === 'superseded')) return
-    const mayPark = (halt?.kind === 'undecided' || halt?.kind === 'waits') && !signal.aborted
+    const mayPark = (halt?.kind === 'undecided' || halt?.kind === 'waits') && !stop.isTold
     if (mayPark && (await this.#parked(call, run, halt.kind === 'waits' ? halt : undefined))) return
-    if (call.attempt > 1 && signal.reason !== 'lease-lost') await this.#endRivals(call, run)
-    await this.#finish(call, run, outcomeOfEnd(ended, call, signal))
+    if (call.attempt > 1 && stop.reason !== 'lease-lost') await this.#endRivals(call, run)
+    await this.#finish(call, run, outcomeOfEnd(ended, call, stop))
   }
 
   /** It ends without having come to what a lost worker had begun: before that is anybody's doubt, nobody can do it any more. */
@@ -474,9 +476,9 @@ const ourWord = (error: unknown): HoldfastError | undefined =>
   error instanceof Error && error.cause instanceof HoldfastError ? error.cause : undefined
 
 /** What was told to stop and failed, failed because of that. */
-function outcomeOfEnd(ended: Outcome | Halt, { request }: ClaimedCall, signal: AbortSignal): Outcome {
+function outcomeOfEnd(ended: Outcome | Halt, { request }: ClaimedCall, stop: Stop): Outcome {
   const succeeded = 'state' in ended && ended.state === 'succeeded'
-  if (!succeeded && signal.reason === 'timeout')
+  if (!succeeded && stop.reason === 'timeout')
     return { state: 'failed', code: 'timeout', error: `timed out after ${formatDuration(request.timeoutMs ?? 0)}` }
   if ('state' in ended) return ended
   return ended.kind === 'broken' ? { state: 'failed', code: 'validation', error: ended.error } : { state: 'cancelled' }

@@ -3,9 +3,10 @@ import { LIMITS } from '../../base/limits.ts'
 import type { FunctionRun, StepCall, StepOptions } from '../../define/function.ts'
 import { OWN_LOOP } from '../../define/own-loop.ts'
 import type { HasOwnLoop, KeptErrors, OwnLoop } from '../../define/own-loop.ts'
+import { begins, ends, underWayHere } from '../../define/owner.ts'
 import { refOfCall } from '../../runs/call.ts'
 import type { ClaimedCall } from '../../runs/call.ts'
-import type { Wait } from '../../runs/finish-call.ts'
+import type { Outcome } from '../../runs/finish.ts'
 import { advanceRun, restartStep } from '../../runs/step.ts'
 import type { Advanced, Step, StepOutcome, StepsRef } from '../../runs/step.ts'
 import type { Executor } from '../execute.ts'
@@ -14,18 +15,13 @@ import { StepFailed, asJson, askProbe, isNotDone, judgeCutOff, judgeDoubted, key
 import type { Judged } from './judge-step.ts'
 import type { Opening } from './opening.ts'
 import type { OwnLoopPorts } from './own-loop.ts'
+import { Halting } from './halt.ts'
+import type { Halt } from './halt.ts'
+import { Recorded } from './recorded.ts'
 import { saveAfterThisTurn } from './saved-together.ts'
-import { Tries } from './tries.ts'
-import type { Try } from './tries.ts'
-
-/** Why a function got no further. */
-export type Halt =
-  | { readonly kind: 'stopped'; readonly why: 'cancel-requested' | 'superseded' | 'timeout' }
-  /** A write may or may not have happened, or may not be done without a yes: a person says which. */
-  | { readonly kind: 'undecided' }
-  | ({ readonly kind: 'waits' } & Wait)
-  /** It cannot go on: its code is not the one that began, or what a step returned cannot be kept. */
-  | { readonly kind: 'broken'; readonly error: string }
+import type { Stop } from './stop.ts'
+import { Told } from './try.ts'
+import type { Try } from './try.ts'
 
 /** Whose run it is, and chance. */
 type Ours = Pick<OwnLoopPorts, 'agent' | 'random'>
@@ -51,10 +47,8 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   readonly id: string
   readonly input: unknown
   readonly attempt: number
-  readonly signal: AbortSignal
-  /** Resolves when the function may not go on; it is left where it is. */
-  readonly halted: Promise<Halt>
-  readonly #halt: (halt: Halt) => void
+  readonly #stop: Stop
+  readonly #halting = new Halting()
   readonly #executor: Executor
   #call: ClaimedCall
   readonly #of: Ours
@@ -62,24 +56,19 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   /** Until it is stored. */
   #opening: Opening | undefined
   #loop: Promise<OwnLoop> | undefined
-  readonly #known = new Map<string, Step>()
-  /** Steps that are recorded and that this attempt has not come to. */
-  readonly #ahead = new Set<string>()
-  /** Those that an earlier attempt had begun, and of which this one does not know what became of them. */
-  readonly #cutOff = new Set<string>()
+  readonly #recorded: Recorded
   readonly #names = new Map<string, number>()
-  readonly #open = new Tries()
+  /** How many tries are under way. */
+  #open = 0
   #unsaved: StepOutcome[] = []
   #saving = 0
-  #isHalted = false
   #isLeft = false
   readonly #whenQuiet: (() => void)[] = []
-  readonly #whenReached: (() => void)[] = []
 
   constructor(
     executor: Executor,
     call: ClaimedCall,
-    signal: AbortSignal,
+    stop: Stop,
     from: { readonly known?: readonly Step[]; readonly opening?: Opening },
     of: Ours,
   ) {
@@ -87,20 +76,30 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     this.id = call.id
     this.input = JSON.parse(call.input)
     this.attempt = call.attempt
-    this.signal = signal
+    this.#stop = stop
     this.#executor = executor
     this.#call = call
     this.#of = of
     this.#ref = refOfCall(call)
     this.#opening = opening
-    for (const step of known) {
-      this.#known.set(step.name, step)
-      this.#ahead.add(step.name)
-      if (step.state === 'started') this.#cutOff.add(step.name)
-    }
-    const { promise, resolve } = Promise.withResolvers<Halt>()
-    this.halted = promise
-    this.#halt = resolve
+    this.#recorded = Recorded.of(known)
+  }
+
+  get signal(): AbortSignal {
+    return this.#stop.signal
+  }
+
+  /** Resolves when the function may not go on; it is left where it is. */
+  get halted(): Promise<Halt> {
+    return new Promise((resolve) => this.#halting.when(resolve))
+  }
+
+  /** What its code comes to, or why it goes no further. */
+  ended(outcome: Promise<Outcome>): Promise<Outcome | Halt> {
+    return new Promise((resolve, reject) => {
+      outcome.then(resolve, reject)
+      this.#halting.when(resolve)
+    })
   }
 
   /** For a loop that is not ours; its code is loaded when there is one. */
@@ -119,7 +118,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
 
   /** The function is left where it is. */
   halt(halt: Halt): Promise<never> {
-    return this.#stop(halt)
+    return this.#goNoFurther(halt)
   }
 
   /** Something is under way that must be over before the run ends. */
@@ -133,7 +132,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
 
   /** What was done inside of something that is answered from the record is not come to again. */
   passOver(prefix: string): void {
-    for (const name of this.#ahead) if (name.startsWith(prefix)) this.#reach(name)
+    this.#recorded.passOver(prefix)
   }
 
   /** What is not recorded yet; whoever takes it records it. */
@@ -147,24 +146,22 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   takeAll(): readonly StepOutcome[] {
     const outcomes = [...this.takeUnsaved()]
     const doubt = { effect: 'write', state: 'in_doubt', result: null, by: 'nobody' } as const
-    for (const { name, tries, listed } of this.#open)
-      outcomes.push({ ...doubt, name, tries, listed, error: `${this.#stopWords()}; it was told to stop and does not` })
-    for (const { name, tries, state } of this.#known.values())
-      if (this.#ahead.has(name) && state === 'started')
+    for (const { run, name, tries, listed } of this.#open === 0 ? [] : (underWayHere() as readonly Partial<Try>[]))
+      if (run === this)
         outcomes.push({
           ...doubt,
-          name,
-          tries,
-          error: 'its worker died while it was under way, and its run did not come back to it',
+          name: name!,
+          tries: tries!,
+          listed: listed!,
+          error: `${this.#stopWords()}; it was told to stop and does not`,
         })
-    return outcomes
+    const error = 'its worker died while it was under way, and its run did not come back to it'
+    return [...outcomes, ...this.#recorded.leftBehind().map(({ name, tries }) => ({ ...doubt, name, tries, error }))]
   }
 
   /** Whether an earlier attempt had begun this, or anything, and this one has not begun it again. */
   foundBegun(step?: Step): boolean {
-    if (step === undefined) return this.#cutOff.size > 0
-    const known = this.#known.get(step.name)
-    return step.state === 'started' && known?.state === 'started' && known.tries === step.tries
+    return step === undefined ? this.#recorded.hasCutOff : this.#recorded.hasBegun(step)
   }
 
   /** Undefined: no write is under way. Else resolves when that is so, or when they are left behind. */
@@ -175,21 +172,21 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
 
   /** It was told to stop, and has had its time to do so. */
   leaveBehind(): void {
-    if (this.#isHalted && this.#isQuiet()) return
+    if (this.#halting.isSo && this.#isQuiet()) return
     this.#isLeft = true
-    if (this.#open.size > 0) this.#executor.warn(`a step of run ${this.id} ignores its signal; it is left behind`)
-    void this.#stop({ kind: 'stopped', why: this.signal.reason === 'timeout' ? 'timeout' : 'cancel-requested' })
+    if (this.#open > 0) this.#executor.warn(`a step of run ${this.id} ignores its signal; it is left behind`)
+    void this.#goNoFurther({ kind: 'stopped', why: this.#stop.reason === 'timeout' ? 'timeout' : 'cancel-requested' })
     this.#tellQuiet()
   }
 
   async step<T>(name: string, work: Work<T>, options: Options = {}): Promise<T> {
     const key = this.#nextKey(name)
-    const known = this.#known.get(key)
+    const known = this.#recorded.find(key)
     if (known !== undefined) {
-      this.#reach(key)
+      this.#recorded.reach(key)
       return this.#again(known, work, options)
     }
-    if (this.#ahead.size > 0) await this.#recordedFirst(key)
+    if (!this.#recorded.isAllReached) await this.#recordedFirst(key)
     if (options.effect === 'read') {
       await this.#beforeRead()
       return this.#perform(this.#tryOf(key, 1), work, options)
@@ -198,9 +195,17 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     if (this.#mayNotGoOn()) return this.#dropped(begun)
     const isWithCall = this.#opening?.take(key) === true
     if (this.#opening !== undefined && !(await this.#isStored())) return this.#dropped(begun)
-    const advanced = isWithCall ? undefined : await this.#advance(key)
-    if (advanced?.kind === 'refused') return this.#gone(begun, { kind: 'stopped', why: advanced.why })
-    if (this.#isHalted || this.signal.aborted) await this.#unlessStopped(begun)
+    if (!isWithCall) {
+      const unsaved = this.takeUnsaved()
+      let advanced: Advanced
+      try {
+        advanced = await this.#executor.store.apply(advanceRun, this.#ref, unsaved, key)
+      } catch {
+        advanced = await this.#advance(unsaved, key)
+      }
+      if (advanced.kind === 'refused') return this.#gone(begun, { kind: 'stopped', why: advanced.why })
+    }
+    if (this.#isOver) await this.#unlessStopped(begun)
     return this.#perform(begun, work, options)
   }
 
@@ -215,25 +220,11 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     return count === 1 ? name : `${name}#${count}`
   }
 
-  #reach(name: string): void {
-    if (!this.#ahead.delete(name) || this.#ahead.size > 0) return
-    for (const tell of this.#whenReached.splice(0)) tell()
-  }
-
-  /**
-   * What is recorded comes first. Branches that run side by side come to theirs within a moment; a function that does not is
-   * not the one that began, and a step of it might be one that was done under another name.
-   */
-  async #recordedFirst(name: string): Promise<void> {
-    const changed = () => {
-      const error = `its code has changed since it began: it comes to step ${name} where ${[...this.#ahead].join(', ')} is recorded; nothing was done again`
-      void this.#stop({ kind: 'broken', error })
-    }
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const cancel = this.#executor.clock.after(LIMITS.recordedFirstMs, changed, { ref: true })
-    this.#whenReached.push(resolve)
-    await promise
-    cancel()
+  #recordedFirst(name: string): Promise<void> {
+    return this.#recorded.allReached(this.#executor.clock, (ahead) => {
+      const error = `its code has changed since it began: it comes to step ${name} where ${ahead} is recorded; nothing was done again`
+      void this.#goNoFurther({ kind: 'broken', error })
+    })
   }
 
   /** What a write has done is on disk before anything else happens; a read may happen again, with those before it. */
@@ -243,19 +234,23 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     if (this.#unsaved.some(({ effect }) => effect === 'write')) await this.#flush()
   }
 
+  get #isOver(): boolean {
+    return this.#stop.isTold || this.#halting.isSo
+  }
+
   #mayNotGoOn(): boolean {
-    if (this.signal.aborted && !this.#isHalted) void this.#stop(this.#stopped())
-    return this.#isHalted
+    if (this.#stop.isTold && !this.#halting.isSo) void this.#goNoFurther(this.#stopped())
+    return this.#halting.isSo
   }
 
   #stopped(): Halt {
-    const { reason } = this.signal
+    const { reason } = this.#stop
     const why = reason === 'lease-lost' ? 'superseded' : reason === 'timeout' ? 'timeout' : 'cancel-requested'
     return { kind: 'stopped', why }
   }
 
   #stopWords(): string {
-    return this.signal.reason === 'timeout' ? 'timed out' : 'cancelled'
+    return this.#stop.reason === 'timeout' ? 'timed out' : 'cancelled'
   }
 
   /**
@@ -263,15 +258,13 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
    * could: a lease that was late is renewed again as soon as the database is back.
    */
   async #unlessStopped(begun: Try, state: 'failed' | 'in_doubt' = 'failed'): Promise<void> {
-    if (this.signal.reason === 'lease-lost') return this.#gone(begun, this.#stopped())
-    if (this.#isHalted || this.signal.aborted) return this.#notDone(begun, state)
+    if (this.#stop.reason === 'lease-lost') return this.#gone(begun, this.#stopped())
+    if (this.#isOver) return this.#notDone(begun, state)
   }
 
-  /** What its steps have come to, and the intent of the next. */
-  #advance(next?: string): Promise<Advanced> {
-    const unsaved = this.takeUnsaved()
-    const advance = () => this.#executor.store.apply(advanceRun, this.#ref, unsaved, next)
-    return advance().catch(() => untilStored(this.#executor, advance))
+  /** What its steps have come to, and the intent of the next: once more, until the database is back. */
+  #advance(unsaved: readonly StepOutcome[], next?: string): Promise<Advanced> {
+    return untilStored(this.#executor, () => this.#executor.store.apply(advanceRun, this.#ref, unsaved, next))
   }
 
   /** A function whose call is not stored is left where it is. */
@@ -291,20 +284,20 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
 
   /** Its intent is on disk, and it will not be done: another step of the run stands in its way. */
   #notDone(begun: Try, state: 'failed' | 'in_doubt'): Promise<never> {
-    if (!this.#isHalted) void this.#stop(this.#stopped())
+    if (!this.#halting.isSo) void this.#goNoFurther(this.#stopped())
     const error =
       state === 'failed' ? 'the run was stopped before it had begun' : 'its run was stopped before it was done again'
-    this.#settle(begun, { effect: 'write', state, result: null, error, by: 'nobody' })
+    this.#settle(begun, 'write', state, null, error, 'nobody')
     return this.#never()
   }
 
   #gone(begun: Try, halt: Halt): Promise<never> {
-    void this.#stop(halt)
+    void this.#goNoFurther(halt)
     return this.#dropped(begun)
   }
 
   #dropped(begun: Try): Promise<never> {
-    this.#open.end(begun)
+    this.#ends(begun)
     this.#tellQuiet()
     return this.#never()
   }
@@ -313,7 +306,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   #perform<T>(begun: Try, work: Work<T>, options: Options): T | Promise<T> {
     let worked: T | PromiseLike<T>
     try {
-      worked = work({ key: begun.key, signal: this.signal })
+      worked = work(new Told(begun.key, this.#stop))
       if (isThenable(worked)) return this.#performing(begun, worked, options)
     } catch (error) {
       return this.#threw<T>(begun, error, options)
@@ -336,8 +329,8 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     const text = asJson(value)
     const result = text.kind === 'json' ? text.text : null
     const error = text.kind === 'json' ? null : notKept(begun.name, by, text.trouble)
-    this.#settle(begun, { effect, state: 'done', result, error, by })
-    return error === null ? value : this.#stop({ kind: 'broken', error })
+    this.#settle(begun, effect, 'done', result, error, by)
+    return error === null ? value : this.#goNoFurther({ kind: 'broken', error })
   }
 
   /** A write that throws has said nothing about what it did, unless it says so by `notDone`. */
@@ -346,17 +339,17 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     const sentence = describeError(error)
     if (effect === 'read' || isNotDone(error)) {
       const result = errors === undefined ? null : JSON.stringify(errors.keep(error))
-      this.#settle(begun, { effect, state: 'failed', result, error: sentence, by: null })
+      this.#settle(begun, effect, 'failed', result, sentence, null)
       throw error
     }
-    if (this.signal.reason === 'lease-lost') return this.#gone(begun, this.#stopped())
-    const answer = this.signal.aborted ? undefined : await this.#asked(begun.name, options)
+    if (this.#stop.reason === 'lease-lost') return this.#gone(begun, this.#stopped())
+    const answer = this.#stop.isTold ? undefined : await this.#asked(begun.name, options)
     if (answer?.outcome === 'done') return this.#found<T>(begun, answer.result)
     const by = answer?.outcome === 'not_done' ? 'its probe' : 'nobody'
     const state = answer?.outcome === 'not_done' ? 'failed' : 'in_doubt'
-    this.#settle(begun, { effect, state, result: null, error: sentence, by })
+    this.#settle(begun, effect, state, null, sentence, by)
     if (state === 'failed') throw error
-    return this.#stop({ kind: 'undecided' })
+    return this.#goNoFurther({ kind: 'undecided' })
   }
 
   #asked(name: string, options: Options) {
@@ -367,11 +360,17 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     return this.#performed(begun, result as T, {}, 'its probe')
   }
 
-  #settle(begun: Try, outcome: Omit<StepOutcome, 'name' | 'tries' | 'listed'>): void {
+  #settle(
+    begun: Try,
+    effect: StepOutcome['effect'],
+    state: StepOutcome['state'],
+    result: string | null,
+    error: string | null,
+    by: string | null,
+  ): void {
     const { name, tries, listed } = begun
-    const { effect, state, result, error, by } = outcome
-    this.#open.end(begun)
-    this.#cutOff.delete(name)
+    this.#ends(begun)
+    if (this.#recorded.hasCutOff) this.#recorded.know(name)
     this.#keep({ name, effect, tries, state, result, error, by, listed })
     this.#tellQuiet()
   }
@@ -387,13 +386,18 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
 
   async #flush(): Promise<void> {
     this.#saving += 1
-    await this.#advance().catch(() => {})
+    const unsaved = this.takeUnsaved()
+    try {
+      await this.#executor.store.apply(advanceRun, this.#ref, unsaved)
+    } catch {
+      await this.#advance(unsaved).catch(() => {})
+    }
     this.#saving -= 1
     this.#tellQuiet()
   }
 
   #isQuiet(): boolean {
-    return this.#isLeft || (this.#open.size === 0 && this.#saving === 0)
+    return this.#isLeft || (this.#open === 0 && this.#saving === 0)
   }
 
   #tellQuiet(): void {
@@ -403,12 +407,12 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   /** It had begun before: by an earlier worker, which was lost, or before its run was parked. */
   async #again<T>(known: Step, work: Work<T>, options: Options): Promise<T> {
     const { name, state, error, result } = known
-    if (state === 'done') return error === null ? (result as T) : this.#stop({ kind: 'broken', error })
+    if (state === 'done') return error === null ? (result as T) : this.#goNoFurther({ kind: 'broken', error })
     if (state === 'failed')
       throw result === null || options.errors === undefined
         ? new StepFailed(name, error)
         : options.errors.revive(result)
-    if (this.#mayNotGoOn()) return this.#notReached(name)
+    if (this.#mayNotGoOn()) return this.#notReached(known)
     const { store, clock, warn } = this.#executor
     const ports = {
       store,
@@ -434,9 +438,8 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     if (judged.kind === 'left') return this.#never()
     if (judged.kind === 'restart') return this.#restart(known, work, options)
     if (judged.kind === 'again') return this.#onceMore(this.#begins(name, judged.tries, true), work, options)
-    if (judged.kind === 'doubt')
-      this.#settle(cut, { effect: 'write', state: 'in_doubt', result: null, error: judged.error, by: 'nobody' })
-    return this.#stop(judged.kind === 'refused' ? { kind: 'stopped', why: judged.why } : { kind: 'undecided' })
+    if (judged.kind === 'doubt') this.#settle(cut, 'write', 'in_doubt', null, judged.error, 'nobody')
+    return this.#goNoFurther(judged.kind === 'refused' ? { kind: 'stopped', why: judged.why } : { kind: 'undecided' })
   }
 
   /** Of what an earlier try may have done, a stop before this one says nothing. */
@@ -446,43 +449,47 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   }
 
   #tryOf(name: string, tries: number, listed = false): Try {
-    return { name, tries, listed, key: keyOf(this.id, name), at: undefined }
+    return { run: this, name, tries, listed, key: keyOf(this.id, name), at: undefined }
   }
 
   /** From here on it is under way here. */
   #begins(name: string, tries: number, listed?: boolean): Try {
     const begun = this.#tryOf(name, tries, listed)
-    this.#open.begin(begun)
+    begins(begun)
+    this.#open += 1
     return begun
   }
 
+  #ends(begun: Try): void {
+    if (ends(begun)) this.#open -= 1
+  }
+
   /** What had begun there is judged by whoever comes to it, or is in doubt when the run ends. */
-  #notReached(name: string): Promise<never> {
-    this.#ahead.add(name)
+  #notReached(known: Step): Promise<never> {
+    this.#recorded.leave(known)
     return this.#never()
   }
 
   async #restart<T>(known: Step, work: Work<T>, options: Options): Promise<T> {
-    if (this.#mayNotGoOn()) return this.#notReached(known.name)
+    if (this.#mayNotGoOn()) return this.#notReached(known)
     const { store } = this.#executor
     const begun = this.#begins(known.name, known.tries + 1, known.actionId !== null)
     const restart = () => store.apply(restartStep, this.#ref, known)
     const restarted = await restart().catch(() => untilStored(this.#executor, restart))
     if (restarted.kind === 'restarted') {
-      this.#cutOff.delete(known.name)
+      this.#recorded.know(known.name)
       return this.#perform(begun, work, options)
     }
     if (restarted.kind === 'refused') {
-      this.#ahead.add(known.name)
-      void this.#stop({ kind: 'stopped', why: restarted.why })
+      this.#recorded.leave(known)
+      void this.#goNoFurther({ kind: 'stopped', why: restarted.why })
     }
     void this.#dropped(begun)
     return restarted.kind === 'settled' ? this.#again(restarted.step, work, options) : this.#never()
   }
 
-  #stop(halt: Halt): Promise<never> {
-    this.#isHalted = true
-    this.#halt(halt)
+  #goNoFurther(halt: Halt): Promise<never> {
+    this.#halting.halt(halt)
     return this.#never()
   }
 
