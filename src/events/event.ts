@@ -4,7 +4,7 @@ import type { Decoded } from '../store/row.ts'
 import { literals, now, sql } from '../store/sql.ts'
 import type { Sql } from '../store/sql.ts'
 import { GIVEN, all, append, first, one, single } from '../store/transition.ts'
-import type { Joint, Query, Transition } from '../store/transition.ts'
+import type { Ask, Joint, Query, Transition, Values } from '../store/transition.ts'
 
 /**
  * The log of what happened: append-only, totally ordered, written in the transaction it tells about. `noun.verb` in
@@ -113,11 +113,23 @@ export function* record(event: NewEvent, topic?: string): Transition<void> {
 }
 
 /** The same as the statement itself, for whoever writes many. */
-export function recording({ type, threadId, runId, runSeq, data }: NewEvent, topic: string = type): Query<void> {
-  const said = data === undefined ? '{}' : JSON.stringify(data)
-  const query = append(EVENTS, [type, threadId ?? null, runId ?? null, runSeq ?? null, said])
+export function recording(event: NewEvent, topic: string = event.type): Query<void> {
+  const row: Values = []
+  putEvent(row, event)
+  const query = append(EVENTS, row)
   query.topic = topic
   return query
+}
+
+/** The same where it is foreseen. */
+export function foreseeEvent(ask: Ask, event: NewEvent, topic: string = event.type): void {
+  putEvent(ask.rows(EVENTS), event)
+  ask.tell(topic)
+}
+
+function putEvent(rows: Values, { type, threadId, runId, runSeq, data }: NewEvent): void {
+  const said = data === undefined ? '{}' : JSON.stringify(data)
+  rows.push(type, threadId ?? null, runId ?? null, runSeq ?? null, said)
 }
 
 /** Numbered in the order in which they are given. */
@@ -131,6 +143,7 @@ const EVENTS: Joint = {
     ['data', 'text'],
   ],
   key: [],
+  atCommit: true,
   many: sql`insert into events (at, type, thread_id, run_id, run_seq, data)
     select ${now}, given.type, given.thread_id, given.run_id, given.run_seq, given.data from ${GIVEN} order by place`,
 }

@@ -7,7 +7,7 @@ import type { Decoded } from '../store/row.ts'
 import type { Sql } from '../store/sql.ts'
 import { literals, now, skipLocked, sql, storedIn, unindexed } from '../store/sql.ts'
 import { GIVEN, all, change, changed, first, one, run, single, together } from '../store/transition.ts'
-import type { Given, Joint, Query, Transition } from '../store/transition.ts'
+import type { Given, Giving, Joint, Query, Transition } from '../store/transition.ts'
 import { openThread } from '../threads/thread.ts'
 import type { AttemptRef } from './attempt.ts'
 import { fullAgents, isLimited, releaseSlots, takeSlots } from './capacity.ts'
@@ -377,16 +377,17 @@ const FIRST_ATTEMPTS: Joint = { ...ATTEMPTS, many: attemptsOf(storedIn('runs')) 
 const KEYED_FIRST_ATTEMPTS: Joint = { ...FIRST_ATTEMPTS }
 
 /** It holds no slots. */
-export const endCallAttempt = (id: AttemptId, outcome: string): Query<number> => change(ATTEMPT_ENDS, [id, outcome])
-
-const ATTEMPT_ENDS: Joint = {
-  table: 'attempts',
-  columns: [
-    ['id', 'word'],
-    ['outcome', 'word'],
-  ],
-  key: ['id'],
-  likely: true,
-  many: sql`update attempts set ended_at = ${now}, outcome = given.outcome from ${GIVEN}
-    where attempts.id = given.id and ${unindexed(sql`attempts.ended_at is null`)}`,
+export const ATTEMPT_END: Giving<[Pick<AttemptRef, 'id'>, outcome: string]> = {
+  put: (rows, { id }, outcome) => rows.push(id, outcome),
+  joint: {
+    table: 'attempts',
+    columns: [
+      ['id', 'word'],
+      ['outcome', 'word'],
+    ],
+    key: ['id'],
+    likely: true,
+    many: sql`update attempts set ended_at = ${now}, outcome = given.outcome from ${GIVEN}
+      where attempts.id = given.id and ${unindexed(sql`attempts.ended_at is null`)}`,
+  },
 }

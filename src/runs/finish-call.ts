@@ -1,13 +1,14 @@
 import type { Instant } from '../base/clock.ts'
-import { recording } from '../events/event.ts'
+import { foreseeEvent, recording } from '../events/event.ts'
+import type { NewEvent } from '../events/event.ts'
 import { settleCall } from '../schedule/run-ended.ts'
 import { integer, row } from '../store/row.ts'
 import { sql } from '../store/sql.ts'
-import { foreseen, one, single } from '../store/transition.ts'
+import { foreseen, giving, one, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import type { AttemptRef } from './attempt.ts'
-import { endCallAttempt } from './call.ts'
-import { finishRun, succeedLight } from './finish.ts'
+import { ATTEMPT_END } from './call.ts'
+import { SUCCESS, finishRun } from './finish.ts'
 import type { Outcome } from './finish.ts'
 import { DECISION, holdRun, parkRun, resumeRun } from './park.ts'
 import type { Parked } from './park.ts'
@@ -43,17 +44,18 @@ export const finishCall = foreseen(
     steps: readonly StepOutcome[],
   ): Transition<CallFinish> {
     for (const step of steps) yield* settleStep(attempt, step)
-    if (!isPlain(call, outcome) || (yield succeeds(attempt, outcome)) === 0) return yield* finishAsAny(attempt, outcome)
-    yield endCallAttempt(attempt.id, 'succeeded')
+    if (!isPlain(call, outcome)) return yield* finishAsAny(attempt, outcome)
+    if ((yield giving(SUCCESS, attempt, outcome)) === 0) return yield* finishAsAny(attempt, outcome)
+    yield giving(ATTEMPT_END, attempt, 'succeeded')
     if (isScheduled(call)) yield* settleCall(attempt.runId)
-    yield toldOfEnd(attempt, call)
+    yield recording(toldOfEnd(attempt, call), CALL_FINISHED)
     return FINISHED
   },
   (ask, attempt, call, outcome, steps) => {
     if (!isPlain(call, outcome) || isScheduled(call) || !foreseeSettled(ask, attempt, steps)) return undefined
-    ask(succeeds(attempt, outcome))
-    ask(endCallAttempt(attempt.id, 'succeeded'))
-    ask(toldOfEnd(attempt, call))
+    SUCCESS.put(ask.rows(SUCCESS.joint), attempt, outcome)
+    ATTEMPT_END.put(ask.rows(ATTEMPT_END.joint), attempt, 'succeeded')
+    foreseeEvent(ask, toldOfEnd(attempt, call), CALL_FINISHED)
     return FINISHED
   },
 )
@@ -64,11 +66,14 @@ const isScheduled = ({ request }: FinishedCall) => request.kind === 'agent' && r
 const isPlain = ({ hasActions, attempt, slots = [] }: FinishedCall, { state, usage }: Outcome) =>
   state === 'succeeded' && usage === undefined && hasActions !== true && attempt === 1 && slots.length === 0
 
-const succeeds = ({ runSeq, fence }: StepsRef, { result }: Outcome) =>
-  succeedLight(runSeq, fence, result === undefined ? null : JSON.stringify(result))
+const CALL_FINISHED = 'call.finished'
 
-const toldOfEnd = ({ runSeq }: StepsRef, { threadId, agent }: FinishedCall) =>
-  recording({ type: 'run.finished', threadId, runSeq, data: { state: 'succeeded', agent } }, 'call.finished')
+const toldOfEnd = ({ runSeq }: StepsRef, { threadId, agent }: FinishedCall): NewEvent => ({
+  type: 'run.finished',
+  threadId,
+  runSeq,
+  data: { state: 'succeeded', agent },
+})
 
 function* finishAsAny(attempt: AttemptRef, outcome: Outcome): Transition<CallFinish> {
   const finish = yield* finishRun(attempt, outcome)

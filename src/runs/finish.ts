@@ -4,8 +4,8 @@ import { withdrawActions } from '../actions/propose.ts'
 import { doubtOpenSteps } from '../actions/step-doubt.ts'
 import { record } from '../events/event.ts'
 import { now, sql, unindexed } from '../store/sql.ts'
-import { GIVEN, change, first, run } from '../store/transition.ts'
-import type { Joint, Query, Transition } from '../store/transition.ts'
+import { GIVEN, first, run } from '../store/transition.ts'
+import type { Giving, Transition } from '../store/transition.ts'
 import { settleRun } from '../schedule/run-ended.ts'
 import { deliverCompletion } from '../threads/accept.ts'
 import { untakenMessages } from '../threads/message.ts'
@@ -18,6 +18,7 @@ import type { ToldTurn } from './command-turn.ts'
 import { resumeWaiting } from './park.ts'
 import { findRun, runRow } from './run.ts'
 import type { FailureCode, Run, RunEnd, TerminalState, Usage } from './run.ts'
+import type { StepsRef } from './step.ts'
 import { keepUnanswered } from './unanswered.ts'
 
 /** How a run ended, as its worker saw it. */
@@ -124,21 +125,22 @@ function* writeEnd(holds: ReturnType<typeof sql>, outcome: Outcome): Transition<
  * The success of a run on which nothing hangs: no parent, schedule, slot or workspace. Guarded like every end, and whoever does
  * not win by it asks `finishRun`. Of its own because many of these go in one statement.
  */
-export const succeedLight = (runSeq: number, fence: number, result: string | null): Query<number> =>
-  change(SUCCESSES, [runSeq, fence, result])
-
-const SUCCESSES: Joint = {
-  table: 'runs',
-  columns: [
-    ['seq', 'bigint'],
-    ['fence', 'bigint'],
-    ['result', 'text'],
-  ],
-  key: ['seq'],
-  likely: true,
-  many: sql`update runs set state = 'succeeded', ended_at = ${now}, result = given.result
-    from ${GIVEN} where runs.seq = given.seq and runs.fence = given.fence and ${unindexed(sql`runs.state = 'running'`)}
-      and runs.cancel_requested_at is null`,
+export const SUCCESS: Giving<[Pick<StepsRef, 'runSeq' | 'fence'>, Outcome]> = {
+  put: (rows, { runSeq, fence }, { result }) =>
+    rows.push(runSeq, fence, result === undefined ? null : JSON.stringify(result)),
+  joint: {
+    table: 'runs',
+    columns: [
+      ['seq', 'bigint'],
+      ['fence', 'bigint'],
+      ['result', 'text'],
+    ],
+    key: ['seq'],
+    likely: true,
+    many: sql`update runs set state = 'succeeded', ended_at = ${now}, result = given.result
+      from ${GIVEN} where runs.seq = given.seq and runs.fence = given.fence and ${unindexed(sql`runs.state = 'running'`)}
+        and runs.cancel_requested_at is null`,
+  },
 }
 
 const sqlBoolean = (value: boolean) => (value ? sql`(1 = 1)` : sql`(1 = 0)`)

@@ -1,8 +1,8 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 
 import { Rounds } from '../store/rounds.ts'
 import type { AnyChange } from '../store/rounds.ts'
-import type { Course, Query } from '../store/transition.ts'
+import type { Ask, Course } from '../store/transition.ts'
 import type { AttemptId, RunId, ThreadId } from '../base/ids.ts'
 import { finishCall } from './finish-call.ts'
 import type { FinishedCall } from './finish-call.ts'
@@ -32,27 +32,29 @@ const done: StepOutcome = {
   by: null,
 }
 
-const shown = ({ given, topic }: Query<unknown>) => ({ joint: given!.joint, values: given!.values, topic })
-
 function asked<Args extends readonly unknown[], T>(change: Course<Args, T>, args: Args) {
   const rounds = new Rounds('silent')
   rounds.add(change as unknown as AnyChange, args)
   // Nothing is waited for.
   expect(rounds.next()).toBeUndefined()
-  return { ahead: rounds.takeAhead().map(shown), deferred: rounds.deferred.map(shown), values: rounds.values() }
+  const { telling, silent } = rounds.takeAhead()
+  expect(telling).toEqual([])
+  const { deferred, topics } = rounds
+  return { silent: [...silent], deferred: [...deferred], topics: [...topics], values: rounds.values() }
 }
 
 function expectTheSame<Args extends readonly unknown[], T>(change: Course<Args, T>, ...args: Args): void {
   const foreseen = asked(change, args)
-  expect(change.foresee!(() => {}, ...args)).toBeDefined()
+  expect(change.foresee!({ rows: () => [], tell: () => {} }, ...args)).toBeDefined()
   expect(foreseen).toEqual(asked((...given: Args) => change(...given), args))
-  expect(foreseen.ahead.length).toBeGreaterThan(0)
+  expect(foreseen.silent.length).toBeGreaterThan(0)
 }
 
 function expectNothing<Args extends readonly unknown[], T>(change: Course<Args, T>, ...args: Args): void {
-  let isAsked = false
-  expect(change.foresee!(() => (isAsked = true), ...args)).toBeUndefined()
-  expect(isAsked).toBe(false)
+  const ask = { rows: vi.fn<Ask['rows']>(), tell: vi.fn<Ask['tell']>() }
+  expect(change.foresee!(ask, ...args)).toBeUndefined()
+  expect(ask.rows).not.toHaveBeenCalled()
+  expect(ask.tell).not.toHaveBeenCalled()
 }
 
 const outcomes: Readonly<Record<string, readonly StepOutcome[]>> = {

@@ -1,12 +1,13 @@
 import { whyRefused } from '../actions/perform.ts'
 import { settleLate, settleListed } from '../actions/step-doubt.ts'
 import type { ActionId, RunId } from '../base/ids.ts'
-import { recording } from '../events/event.ts'
+import { foreseeEvent, recording } from '../events/event.ts'
+import type { NewEvent } from '../events/event.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { among, now, sql, storedIn, unchanged } from '../store/sql.ts'
-import { GIVEN, all, change, changed, first, foreseen, one, run, single } from '../store/transition.ts'
-import type { Ask, Joint, Query, Transition } from '../store/transition.ts'
+import { GIVEN, all, change, changed, first, foreseen, giving, one, run, single } from '../store/transition.ts'
+import type { Ask, Giving, Joint, Query, Transition } from '../store/transition.ts'
 import type { AttemptRef } from './attempt.ts'
 
 /**
@@ -90,12 +91,12 @@ const RECORDED: Advanced = { kind: 'recorded' }
 export const advanceRun = foreseen(
   function* advanceRun(ref: StepsRef, outcomes: readonly StepOutcome[], next?: string): Transition<Advanced> {
     for (const outcome of outcomes) yield* settleStep(ref, outcome)
-    if (next === undefined || (yield beginStep(ref, next)) === 1) return RECORDED
+    if (next === undefined || (yield giving(BEGUN, ref, next)) === 1) return RECORDED
     return yield* whyNotBegun(ref, next)
   },
   (ask, ref, outcomes, next?: string) => {
     if (!foreseeSettled(ask, ref, outcomes)) return undefined
-    if (next !== undefined) ask(beginStep(ref, next))
+    if (next !== undefined) BEGUN.put(ask.rows(BEGUN.joint), ref, next)
     return RECORDED
   },
 )
@@ -160,8 +161,10 @@ const RESTARTED: Joint = {
 const isListed = ({ state, listed }: StepOutcome) => state === 'in_doubt' || listed === true
 
 export function* settleStep(ref: StepsRef, outcome: StepOutcome): Transition<void> {
-  const isSettled = isListed(outcome) ? yield* settleListed(ref, outcome) : (yield settling(ref, outcome)) === 1
-  if (isSettled) yield told(ref, outcome)
+  const isSettled = isListed(outcome)
+    ? yield* settleListed(ref, outcome)
+    : (yield giving(settlementOf(outcome), ref, outcome)) === 1
+  if (isSettled) yield recording(told(ref, outcome))
   else yield* settleLate(ref, outcome)
 }
 
@@ -169,88 +172,94 @@ export function* settleStep(ref: StepsRef, outcome: StepOutcome): Transition<voi
 export function foreseeSettled(ask: Ask, ref: StepsRef, outcomes: readonly StepOutcome[]): boolean {
   if (outcomes.some(isListed)) return false
   for (const outcome of outcomes) {
-    ask(settling(ref, outcome))
-    ask(told(ref, outcome))
+    const { joint, put } = settlementOf(outcome)
+    put(ask.rows(joint), ref, outcome)
+    foreseeEvent(ask, told(ref, outcome))
   }
   return true
 }
 
-const settling = (ref: StepsRef, outcome: StepOutcome): Query<number> =>
-  outcome.effect === 'read' ? keepRead(ref, outcome) : settleWrite(ref, outcome)
-
-function told({ runSeq }: StepsRef, { name, state, error }: StepOutcome): Query<void> {
+function told({ runSeq }: StepsRef, { name, state, error }: StepOutcome): NewEvent {
   const data = error === null ? { step: name, state } : { step: name, state, error }
-  return recording({ type: 'step.recorded', runSeq, data })
+  return { type: 'step.recorded', runSeq, data }
+}
+
+/** How an outcome is recorded. */
+type Settlement = Giving<[StepsRef, StepOutcome]>
+
+function settlementOf({ effect, state, error, by }: StepOutcome): Settlement {
+  if (effect === 'read') return READ
+  return state === 'done' && error === null && by === null ? DONE : SETTLED
+}
+
+/** Nearly all of them, in few words. */
+const DONE: Settlement = {
+  put: (rows, { runSeq }, { name, tries, result }) => rows.push(runSeq, name, tries, result),
+  joint: {
+    table: 'steps',
+    columns: [
+      ['run_seq', 'bigint'],
+      ['name', 'text'],
+      ['tries', 'bigint'],
+      ['result', 'text'],
+    ],
+    key: ['run_seq', 'name'],
+    likely: true,
+    many: sql`update steps set state = 'done', result = given.result, error = null, settled_by = null, settled_at = ${now}
+      from ${GIVEN} where steps.run_seq = given.run_seq and steps.name = given.name and steps.tries = given.tries
+        and steps.state = 'started'`,
+  },
 }
 
 /** Guarded by the step's own try, not by the run's state. */
-const settleWrite = ({ runSeq }: StepsRef, { name, tries, state, result, error, by }: StepOutcome): Query<number> =>
-  state === 'done' && error === null && by === null
-    ? change(DONE, [runSeq, name, tries, result])
-    : change(SETTLED, [runSeq, name, tries, state, result, error, by])
-
-/** Nearly all of them, in few words. */
-const DONE: Joint = {
-  table: 'steps',
-  columns: [
-    ['run_seq', 'bigint'],
-    ['name', 'text'],
-    ['tries', 'bigint'],
-    ['result', 'text'],
-  ],
-  key: ['run_seq', 'name'],
-  likely: true,
-  many: sql`update steps set state = 'done', result = given.result, error = null, settled_by = null, settled_at = ${now}
-    from ${GIVEN} where steps.run_seq = given.run_seq and steps.name = given.name and steps.tries = given.tries
-      and steps.state = 'started'`,
-}
-
-const SETTLED: Joint = {
-  table: 'steps',
-  columns: [
-    ['run_seq', 'bigint'],
-    ['name', 'text'],
-    ['tries', 'bigint'],
-    ['state', 'word'],
-    ['result', 'text'],
-    ['error', 'text'],
-    ['settled_by', 'text'],
-  ],
-  key: ['run_seq', 'name'],
-  likely: true,
-  many: sql`update steps set state = given.state, result = given.result, error = given.error, settled_by = given.settled_by,
-      settled_at = ${now}
-    from ${GIVEN} where steps.run_seq = given.run_seq and steps.name = given.name and steps.tries = given.tries
-      and steps.state = 'started'`,
+const SETTLED: Settlement = {
+  put: (rows, { runSeq }, { name, tries, state, result, error, by }) =>
+    rows.push(runSeq, name, tries, state, result, error, by),
+  joint: {
+    table: 'steps',
+    columns: [
+      ['run_seq', 'bigint'],
+      ['name', 'text'],
+      ['tries', 'bigint'],
+      ['state', 'word'],
+      ['result', 'text'],
+      ['error', 'text'],
+      ['settled_by', 'text'],
+    ],
+    key: ['run_seq', 'name'],
+    likely: true,
+    many: sql`update steps set state = given.state, result = given.result, error = given.error, settled_by = given.settled_by,
+        settled_at = ${now}
+      from ${GIVEN} where steps.run_seq = given.run_seq and steps.name = given.name and steps.tries = given.tries
+        and steps.state = 'started'`,
+  },
 }
 
 /** The first that is recorded counts. */
-const keepRead = ({ runSeq, fence }: StepsRef, { name, state, result, error, by }: StepOutcome): Query<number> =>
-  change(READS, [runSeq, fence, name, state, result, error, by])
-
-const READS: Joint = {
-  table: 'steps',
-  columns: [
-    ['run_seq', 'bigint'],
-    ['fence', 'bigint'],
-    ['name', 'text'],
-    ['state', 'word'],
-    ['result', 'text'],
-    ['error', 'text'],
-    ['settled_by', 'text'],
-  ],
-  key: ['run_seq', 'name'],
-  likely: true,
-  many: sql`insert into steps (run_seq, name, effect, state, tries, result, error, settled_by, started_at, settled_at)
-    select given.run_seq, given.name, 'read', given.state, 1, given.result, given.error, given.settled_by, ${now}, ${now}
-    from ${GIVEN} where (select runs.fence = given.fence and runs.state = 'running' from runs where runs.seq = given.run_seq ${unchanged})
-    on conflict do nothing`,
+const READ: Settlement = {
+  put: (rows, { runSeq, fence }, { name, state, result, error, by }) =>
+    rows.push(runSeq, fence, name, state, result, error, by),
+  joint: {
+    table: 'steps',
+    columns: [
+      ['run_seq', 'bigint'],
+      ['fence', 'bigint'],
+      ['name', 'text'],
+      ['state', 'word'],
+      ['result', 'text'],
+      ['error', 'text'],
+      ['settled_by', 'text'],
+    ],
+    key: ['run_seq', 'name'],
+    likely: true,
+    many: sql`insert into steps (run_seq, name, effect, state, tries, result, error, settled_by, started_at, settled_at)
+      select given.run_seq, given.name, 'read', given.state, 1, given.result, given.error, given.settled_by, ${now}, ${now}
+      from ${GIVEN} where (select runs.fence = given.fence and runs.state = 'running' from runs where runs.seq = given.run_seq ${unchanged})
+      on conflict do nothing`,
+  },
 }
 
-/** The intent of a write. */
-const beginStep = ({ runSeq, fence }: StepsRef, name: string): Query<number> => change(BEGUN, [runSeq, fence, name])
-
-/** The same for a run that is stored with it, and whose number is not known yet. */
+/** The intent of a write of a run that is stored with it, and whose number is not known yet. */
 export const beginFirstStep = ({ runId, fence }: AttemptRef, name: string): Query<number> =>
   change(BEGUN_FIRST, [runId, fence, name])
 
@@ -259,25 +268,28 @@ export const withdrawStep = ({ runId, fence }: AttemptRef, name: string): Query<
   run(sql`delete from steps where name = ${name} and state = 'started' and tries = 1
     and run_seq = (select seq from runs where id = ${runId} and fence = ${fence} and state = 'running')`)
 
-/** As `mayBegin`, for many. */
-const BEGUN: Joint = {
-  table: 'steps',
-  columns: [
-    ['run_seq', 'bigint'],
-    ['fence', 'bigint'],
-    ['name', 'text'],
-  ],
-  key: ['run_seq', 'name'],
-  likely: true,
-  many: sql`insert into steps (run_seq, name, effect, state, tries, started_at)
-    select given.run_seq, given.name, 'write', 'started', 1, ${now}
-    from ${GIVEN} where (select runs.fence = given.fence and runs.state = 'running' and runs.cancel_requested_at is null
-      from runs where runs.seq = given.run_seq ${unchanged})
-    on conflict do nothing`,
+/** The intent of a write: as `mayBegin`, for many. */
+const BEGUN: Giving<[StepsRef, next: string]> = {
+  put: (rows, { runSeq, fence }, next) => rows.push(runSeq, fence, next),
+  joint: {
+    table: 'steps',
+    columns: [
+      ['run_seq', 'bigint'],
+      ['fence', 'bigint'],
+      ['name', 'text'],
+    ],
+    key: ['run_seq', 'name'],
+    likely: true,
+    many: sql`insert into steps (run_seq, name, effect, state, tries, started_at)
+      select given.run_seq, given.name, 'write', 'started', 1, ${now}
+      from ${GIVEN} where (select runs.fence = given.fence and runs.state = 'running' and runs.cancel_requested_at is null
+        from runs where runs.seq = given.run_seq ${unchanged})
+      on conflict do nothing`,
+  },
 }
 
 const BEGUN_FIRST: Joint = {
-  ...BEGUN,
+  ...BEGUN.joint,
   columns: [
     ['run_id', 'word'],
     ['fence', 'bigint'],

@@ -1,4 +1,4 @@
-import type { Answer, Joint, Query } from './transition.ts'
+import type { Answer, Joint, Query, Values } from './transition.ts'
 
 /** One request of several askers, or of one. */
 export interface Group {
@@ -34,17 +34,8 @@ export function grouped(queries: readonly Query<unknown>[], isTold: boolean): Gr
   return groups
 }
 
-/** The same where nobody is told. */
-export function gathered(queries: readonly Query<unknown>[]): Map<Joint, Query<unknown>[]> {
-  const groups = new Map<Joint, Query<unknown>[]>()
-  for (const query of queries) {
-    const { joint } = query.given!
-    const group = groups.get(joint)
-    if (group === undefined) groups.set(joint, [query])
-    else group.push(query)
-  }
-  return groups
-}
+/** What they are given, row by row. */
+export const rowsGiven = (queries: readonly Query<unknown>[]): Values => queries.flatMap(({ given }) => given!.values)
 
 /** The answers of the groups become those of the ones that asked. */
 export function handedOut(groups: readonly Group[], answers: readonly Answer[], askers: number): Answer[] {

@@ -1,12 +1,9 @@
 import { invariant } from '../base/errors.ts'
 import { begun, isSingle } from './transition.ts'
-import type { Answer, Ask, Change, Transition, Query } from './transition.ts'
+import type { Answer, Ask, Change, Joint, Transition, Query, Values } from './transition.ts'
 
 /** What a likely statement is taken to have answered. */
 const AS_LIKELY: Answer = { rows: [], changes: 1 }
-
-/** It returns something. */
-export const isTelling = ({ given }: Query<unknown>): boolean => given?.joint.returns !== undefined
 
 export type AnyChange = Change<readonly unknown[], unknown>
 
@@ -40,6 +37,16 @@ class Drive {
   }
 }
 
+/** Rows for joint statements, in the order in which those were first asked. */
+export type Gathered = ReadonlyMap<Joint, Values>
+
+/** What nobody waits for. */
+interface Ahead {
+  /** What returns something. */
+  readonly telling: readonly Query<unknown>[]
+  readonly silent: Gathered
+}
+
 /** Which likely statements are taken to have been answered, and asked with whatever comes next; `silent`: those that return nothing. */
 type Hope = 'none' | 'silent' | 'all'
 
@@ -50,9 +57,13 @@ type Hope = 'none' | 'silent' | 'all'
 export class Rounds {
   readonly #hope: Hope
   /** Not asked yet; nobody waits for the answer. */
-  ahead: Query<unknown>[] = []
-  /** To be asked at the commit. */
-  readonly deferred: Query<unknown>[] = []
+  #telling: Query<unknown>[] = []
+  #silent = new Map<Joint, Values>()
+  readonly #atCommit = new Map<Joint, Values>()
+  /** What this process's listeners are told of. */
+  readonly topics = new Set<string>()
+  /** How many were asked that nobody waits for. */
+  #asked = 0
   /** Of each that was added, what is under way, or what it comes to. */
   readonly #members: unknown[] = []
   #open: Drive[] = []
@@ -75,11 +86,11 @@ export class Rounds {
 
   /** One more, before the first round; returns how many statements it begins with. */
   add(change: AnyChange, args: readonly unknown[]): number {
-    const before = this.ahead.length + this.deferred.length
+    const before = this.#asked
     const value = this.#hope === 'none' || isSingle(change) ? undefined : change.foresee?.(this.#ask, ...args)
     const asked = value === undefined ? this.#drive(change, args) : 0
     if (value !== undefined) this.#members.push(value)
-    return this.ahead.length + this.deferred.length - before + asked
+    return this.#asked - before + asked
   }
 
   #drive(change: AnyChange, args: readonly unknown[]): number {
@@ -93,17 +104,36 @@ export class Rounds {
   /** Asks what nobody waits for, and says what it is taken to have answered. */
   ask(query: Query<unknown>): unknown {
     if (query.parts !== undefined) return query.parts.map((part) => this.ask(part))
-    if (query.deferred) return void this.deferred.push(query)
-    this.ahead.push(query)
-    if (!isTelling(query)) return query.read(AS_LIKELY)
+    if (query.topic !== undefined) this.topics.add(query.topic)
+    const { joint, values } = query.given!
+    if (query.deferred || joint.returns === undefined) {
+      this.#rows(joint).push(...values)
+      return query.read(AS_LIKELY)
+    }
+    this.#asked += 1
+    this.#telling.push(query)
     const row = {}
     this.#late.set(query, row)
     return row
   }
 
-  readonly #ask: Ask = (query) => {
-    invariant(query.deferred || (this.mayGoOn(query) && !isTelling(query)), 'nobody waits for what is foreseen')
-    this.ask(query)
+  #rows(joint: Joint): Values {
+    this.#asked += 1
+    const gathered = joint.atCommit === true ? this.#atCommit : this.#silent
+    const rows = gathered.get(joint)
+    if (rows !== undefined) return rows
+    const begun: Values = []
+    gathered.set(joint, begun)
+    return begun
+  }
+
+  readonly #ask: Ask = {
+    rows: (joint) => {
+      const isSilent = joint.likely === true && joint.returns === undefined
+      invariant(joint.atCommit === true || isSilent, 'nobody waits for what is foreseen')
+      return this.#rows(joint)
+    },
+    tell: (topic) => void this.topics.add(topic),
   }
 
   /** The statements of the next round; undefined when all are over, but for what is ahead and what is deferred. */
@@ -122,10 +152,16 @@ export class Rounds {
   }
 
   /** What was ahead is asked before the round. */
-  takeAhead(): readonly Query<unknown>[] {
-    const { ahead } = this
-    if (ahead.length > 0) this.ahead = []
+  takeAhead(): Ahead {
+    const ahead = { telling: this.#telling, silent: this.#silent }
+    if (ahead.telling.length > 0) this.#telling = []
+    if (ahead.silent.size > 0) this.#silent = new Map()
     return ahead
+  }
+
+  /** To be asked at the commit. */
+  get deferred(): Gathered {
+    return this.#atCommit
   }
 
   answer(answers: readonly Answer[]): void {
@@ -148,12 +184,6 @@ export class Rounds {
 
   values(): readonly unknown[] {
     return this.#members.map((member) => (member instanceof Drive ? member.value : member))
-  }
-
-  topics(): ReadonlySet<string> {
-    const topics = new Set<string>()
-    for (const { topic } of this.deferred) if (topic !== undefined) topics.add(topic)
-    return topics
   }
 
   /** A row lock keeps other transactions out, and no member of this one: for those it is kept here. */

@@ -57,8 +57,22 @@ export interface Single<Args extends readonly unknown[], T> {
   readonly single: (...args: Args) => Query<T>
 }
 
-/** Asks a statement whose answer nobody waits for: it is likely, and returns nothing, or it is for the moment of the commit. */
-export type Ask = (query: Query<unknown>) => void
+/** A row of a joint statement: its values, in the order of the columns; or several, one after the other. */
+export type Values = (string | number | null)[]
+
+/** A joint statement, and how one more row for it is put behind those that are there. */
+export interface Giving<From extends readonly unknown[]> {
+  readonly joint: Joint
+  readonly put: (rows: Values, ...from: From) => void
+}
+
+/** Asks statements whose answers nobody waits for. */
+export interface Ask {
+  /** To put one more row to: of what is likely, and returns nothing, or is for the moment of the commit. */
+  readonly rows: (joint: Joint) => Values
+  /** This process's listeners are told of it. */
+  readonly tell: (topic: string) => void
+}
 
 /**
  * A change of any number of statements. Where all of them are known before the first is asked, and nobody waits for an answer, `foresee` is
@@ -110,6 +124,8 @@ export interface Joint {
    * that it returns is filled in when it comes: until the commit there is an object to pass on, and nothing in it.
    */
   readonly likely?: boolean
+  /** Asked at the moment of the commit: nothing in the transaction depends on it, and nobody waits for it. */
+  readonly atCommit?: boolean
   /**
    * From `GIVEN`, its columns called `given.…`, with its guards in `where`; besides what is given it has no values but `now`. A guard on another row is a
    * `select` of its own, or a database begins with all the rows for which it might hold and looks through what is given for each.
@@ -120,7 +136,7 @@ export interface Joint {
 export interface Given {
   readonly joint: Joint
   /** In the order of the columns. */
-  readonly values: readonly (string | number | null)[]
+  readonly values: Readonly<Values>
 }
 
 function about<T>(query: Query<T>, joint: Joint, values: Given['values']): Query<T> {
@@ -132,13 +148,20 @@ function about<T>(query: Query<T>, joint: Joint, values: Given['values']): Query
 export const change = (joint: Joint, values: Given['values']): Query<number> =>
   about(new Query(joint.many, false, changesOf), joint, values)
 
+/** The same by what its row is made of. */
+export function giving<From extends readonly unknown[]>({ joint, put }: Giving<From>, ...from: From): Query<number> {
+  const row: Values = []
+  put(row, ...from)
+  return change(joint, row)
+}
+
 /** The same for what it returned. */
 export const changed = <T>(shape: Row<T>, joint: Joint, values: Given['values']): Query<T | undefined> =>
   about(first(shape, joint.many), joint, values)
 
-/** The same at the moment of the commit: its place among the transition's other statements does not matter. */
+/** The same for one that is asked at the moment of the commit: its place among the transition's other statements does not matter. */
 export const append = (joint: Joint, values: Given['values']): Query<void> =>
-  about(new Query(joint.many, false, () => undefined, true), joint, values)
+  about(new Query(joint.many, false, () => undefined, joint.atCommit === true), joint, values)
 
 const changesOf = ({ changes }: Answer): number => changes
 

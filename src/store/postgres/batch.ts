@@ -1,15 +1,15 @@
 import { invariant } from '../../base/errors.ts'
 import { LIMITS } from '../../base/limits.ts'
 import type { HoldingProbe } from '../store.ts'
-import { grouped, handedOut } from '../joined.ts'
+import { grouped, handedOut, rowsGiven } from '../joined.ts'
 import type { Group } from '../joined.ts'
-import { Rounds, isTelling } from '../rounds.ts'
-import type { AnyChange } from '../rounds.ts'
+import { Rounds } from '../rounds.ts'
+import type { AnyChange, Gathered } from '../rounds.ts'
 import { isSingle } from '../transition.ts'
 import type { Answer, Query } from '../transition.ts'
 import type { Answered, Lane } from './lane.ts'
 import { lateOf } from './statement.ts'
-import type { Closing, Renderer, Request } from './statement.ts'
+import type { Asked, Closing, Renderer, Request } from './statement.ts'
 
 /** One `apply` that waits for its commit. */
 export interface Member {
@@ -90,51 +90,55 @@ export async function performBatch(
 ): Promise<Performed> {
   const { lane, probe } = ports
   await probe?.({ at: 'begin', when: 'before' })
-  const isHopeful = manner === 'hopeful' && probe === undefined
+  // What is known to be one statement can share a round trip with begin and commit.
+  const areSingles = probe === undefined && members.every(({ change }) => isSingle(change))
+  const isHopeful = manner === 'hopeful' && probe === undefined && !areSingles
   const rounds = new Rounds(isHopeful ? 'all' : 'none')
   for (const { change, args } of members) rounds.add(change, args)
-  // What is known to be one statement can share a round trip with begin and commit.
-  if (members.every(({ change }) => isSingle(change)) && probe === undefined) return performSingles(rounds, ports)
+  if (areSingles) return performSingles(rounds, ports)
   let { opening } = ports
   let changes = 0
   for (let asked = rounds.next(); asked !== undefined; asked = rounds.next()) {
     const ahead = aheadOf(rounds)
     const answers = await sendRound(ahead, asked, opening, ports)
     opening = []
-    changes += answers.reduce((sum, answer) => sum + answer.changes, ahead.groups.length)
+    changes += answers.reduce((sum, answer) => sum + answer.changes, ahead.asked.length)
     rounds.answer(answers)
   }
-  const [topics, ahead] = [rounds.topics(), aheadOf(rounds)]
-  const isChanged = changes + ahead.groups.length + rounds.deferred.length > 0
+  const { topics, deferred } = rounds
+  const ahead = aheadOf(rounds)
+  const isChanged = changes + ahead.asked.length + deferred.size > 0
   if (isChanged) {
-    const late = () => ahead.groups.slice(0, ahead.telling).map((group) => ports.renderer.stored(group))
+    const late = () => ahead.asked.slice(0, ahead.telling).map((asked) => ports.renderer.stored(asked))
     const values = (answers: readonly Answer[]) => (ahead.hear(answers), rounds.values())
     progress.committing = { batch: ++lane.batch, topics, late, values }
-    await commit(opening, ahead, rounds.deferred, ports)
+    await commit(opening, ahead, deferred, ports)
   }
   if (!isChanged && opening.length === 0) await lane.send([ROLLBACK])
   return { values: rounds.values(), changed: isChanged, topics }
 }
 
-/** What was not waited for; first the groups that return something, which others look at. */
+/** What was not waited for; first what returns something, which others look at. */
 interface Ahead {
-  readonly groups: readonly Group[]
+  readonly asked: readonly Asked[]
   readonly telling: number
   /** What those have returned. */
   readonly hear: (answers: readonly Answer[]) => void
 }
 
 function aheadOf(rounds: Rounds): Ahead {
-  const ahead = rounds.takeAhead()
-  const telling = ahead.filter(isTelling)
-  const silent = telling.length === 0 ? ahead : ahead.filter((query) => !isTelling(query))
+  const { telling, silent } = rounds.takeAhead()
   const groups = grouped(telling, false)
   return {
-    groups: [...groups, ...grouped(silent, false)],
+    asked: [...groups.map(askedOf), ...inOrder(silent)],
     telling: groups.length,
     hear: (answers) => rounds.hear(telling, handedOut(groups, answers, telling.length)),
   }
 }
+
+const askedOf = ({ joint, queries }: Group): Asked => ({ joint: joint!, rows: rowsGiven(queries) })
+
+const inOrder = (gathered: Gathered): Asked[] => Array.from(gathered, ([joint, rows]) => ({ joint, rows }))
 
 /** What the members returned, and whether there was anything to commit. */
 export interface Performed {
@@ -147,7 +151,7 @@ const NO_TOPICS: ReadonlySet<string> = new Set()
 
 /** No batch number here: if the answer is lost, singles are simply run again. */
 async function performSingles(rounds: Rounds, { lane, renderer, opening }: BatchPorts): Promise<Performed> {
-  const asked = [...rounds.takeAhead(), ...(rounds.next() ?? [])]
+  const asked = rounds.next() ?? []
   const groups = grouped(asked, true)
   const requests = groups.map((group) => requestOf(group, renderer))
   const answered = renderer.opened(await lane.send([...opening, ...requests, COMMIT]))
@@ -156,10 +160,8 @@ async function performSingles(rounds: Rounds, { lane, renderer, opening }: Batch
   return { values: rounds.values(), changed: true, topics: NO_TOPICS }
 }
 
-const requestOf = ({ joint, queries }: Group, renderer: Renderer): Request =>
-  joint === undefined ? renderer.request(queries[0]!.sql) : renderer.joint(joint, queries)
-
-const checkedRequestOf = ({ joint, queries }: Group, renderer: Renderer): Request => renderer.checked(joint!, queries)
+const requestOf = (group: Group, renderer: Renderer): Request =>
+  group.joint === undefined ? renderer.request(group.queries[0]!.sql) : renderer.joint(askedOf(group))
 
 async function sendRound(
   ahead: Ahead,
@@ -170,7 +172,7 @@ async function sendRound(
   const { lane, renderer, probe } = ports
   if (probe !== undefined) return sendProbed(asked, opening, ports, probe)
   const groups = grouped(asked, true)
-  const before = ahead.groups.map((group) => checkedRequestOf(group, renderer))
+  const before = ahead.asked.map((each) => renderer.checked(each))
   const requests = groups.map((group) => requestOf(group, renderer))
   const answered = renderer.opened(await lane.send([...opening, ...before, ...requests])).slice(opening.length)
   ahead.hear(answered.slice(0, ahead.telling))
@@ -184,8 +186,8 @@ async function sendProbed(
   { lane, renderer }: BatchPorts,
   probe: HoldingProbe,
 ): Promise<readonly Answer[]> {
-  const requests = asked.map(({ sql, given }, at) =>
-    given === undefined ? renderer.request(sql) : renderer.joint(given.joint, [asked[at]!]),
+  const requests = asked.map(({ sql, given }) =>
+    given === undefined ? renderer.request(sql) : renderer.joint({ joint: given.joint, rows: [...given.values] }),
   )
   if (opening.length > 0) {
     await lane.send(opening)
@@ -203,19 +205,19 @@ async function sendProbed(
 async function commit(
   opening: readonly Request[],
   ahead: Ahead,
-  deferred: readonly Query<unknown>[],
+  deferred: Gathered,
   { lane, renderer, probe }: BatchPorts,
 ): Promise<void> {
   await probe?.({ at: 'commit', when: 'before' })
-  const [events, ...others] = grouped(deferred, false)
+  const [events, ...others] = inOrder(deferred)
   invariant(others.length === 0, 'what is kept for the commit is one kind of statement')
-  const closing = renderer.closing(ahead.groups, events, ENDING, [lane.id, lane.batch])
+  const closing = renderer.closing(ahead.asked, events, ENDING, [lane.id, lane.batch])
   // A statement by itself is a transaction, unless what it begins with has to be said first.
   const isAlone = opening.length === 1 && probe === undefined
   const answers = await lane.send(isAlone ? [closing] : [...opening, closing, COMMIT])
   if (!isAlone) committedOrThrow(answers)
   const [told] = answers.at(isAlone ? 0 : -2)!.rows
-  ahead.hear(ahead.groups.slice(0, ahead.telling).map(({ joint }) => lateAnswer(told![lateOf(joint!.table)])))
+  ahead.hear(ahead.asked.slice(0, ahead.telling).map(({ joint }) => lateAnswer(told![lateOf(joint.table)])))
   await probe?.({ at: 'commit', when: 'after' })
 }
 

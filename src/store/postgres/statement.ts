@@ -3,10 +3,8 @@ import { invariant } from '../../base/errors.ts'
 import type { TextCodec } from '../codec.ts'
 import { held, now, skipLocked, storedIn, unchanged } from '../sql.ts'
 import type { Sql, SqlValue } from '../sql.ts'
-import { keyOfGiven } from '../joined.ts'
-import type { Group } from '../joined.ts'
 import { GIVEN } from '../transition.ts'
-import type { Answer, Joint, Query } from '../transition.ts'
+import type { Answer, Joint, Values } from '../transition.ts'
 
 /** More than there are. */
 const MOST_JOINTS = 1_000_000
@@ -16,6 +14,12 @@ export interface Request {
   readonly text: string
   readonly values?: readonly (Exclude<SqlValue, typeof now> | readonly (string | number | null)[])[]
   readonly name?: string
+}
+
+/** A joint statement, and the rows that it is given. */
+export interface Asked {
+  readonly joint: Joint
+  readonly rows: Values
 }
 
 /** What a transaction ends with: what has to be true, the statement that has its events, and two values. */
@@ -60,45 +64,44 @@ export class Renderer {
   }
 
   /** A joint statement: a column is one value, an array. */
-  joint(joint: Joint, queries: readonly Query<unknown>[]): Request {
+  joint({ joint, rows }: Asked): Request {
     let text = this.#jointTexts.get(joint)
     if (text === undefined) this.#jointTexts.set(joint, (text = withAnswers(joint)))
-    return this.own({ text, values: this.#arrays(joint, queries), name: '' })
+    return this.own({ text, values: this.#arrays(joint, rows), name: '' })
   }
 
   /** The same for a likely one, which fails unless it changed every row. */
-  checked(joint: Joint, queries: readonly Query<unknown>[]): Request {
+  checked({ joint, rows }: Asked): Request {
     let text = this.#checkedTexts.get(joint)
     if (text === undefined) this.#checkedTexts.set(joint, (text = checkedText(joint)))
-    return this.own({ text, values: this.#arrays(joint, queries), name: '' })
+    return this.own({ text, values: this.#arrays(joint, rows), name: '' })
   }
 
   /** What a joint statement has returned, looked up by its key. */
-  stored({ joint, queries }: Group): Request {
-    const { table, key, returns = [] } = joint!
+  stored({ joint, rows }: Asked): Request {
+    const { table, key, returns = [], columns } = joint
     invariant(key.length === 1, 'what returns something is known by one column')
     const text = `select ${[...key, ...returns].join(', ')} from ${table} where ${key[0]} = any($1)`
-    return { text, values: [queries.map(keyOfGiven)] }
+    const place = columns.findIndex(([name]) => name === key[0])
+    return { text, values: [columnOf(columns.length, rows, place)] }
   }
 
   /** Everything that is left of a transaction in one statement: what is likely, the events, and what goes around them. */
   closing(
-    likely: readonly Group[],
-    told: Group | undefined,
+    likely: readonly Asked[],
+    told: Asked | undefined,
     around: Closing,
     values: readonly [string, number],
   ): Request {
-    for (const { joint } of likely) this.#numberOf(joint!)
-    const groups = likely.toSorted((a, b) => this.#placeOf(a.joint!) - this.#placeOf(b.joint!))
-    const isAlone = groups.every(({ queries }) => queries.length === 1)
+    for (const { joint } of likely) this.#numberOf(joint)
+    const groups = likely.toSorted((a, b) => this.#placeOf(a.joint) - this.#placeOf(b.joint))
+    const isAlone = groups.every(({ joint, rows }) => rows.length === joint.columns.length)
     const all = told === undefined ? groups : [...groups, told]
-    const id = `${isAlone ? 'alone ' : ''}${groups.length}:${all.map(({ joint }) => this.#numberOf(joint!)).join()}`
+    const id = `${isAlone ? 'alone ' : ''}${groups.length}:${all.map(({ joint }) => this.#numberOf(joint)).join()}`
     let text = this.#closings.get(id)
     if (text === undefined) this.#closings.set(id, (text = closingText(groups, told, around, isAlone ? 'row' : 'rows')))
-    const given = groups.flatMap(({ joint, queries }) =>
-      isAlone ? this.#row(joint!, queries[0]!) : this.#arrays(joint!, queries),
-    )
-    const events = told === undefined ? [] : this.#arrays(told.joint!, told.queries)
+    const given = groups.flatMap(({ joint, rows }) => (isAlone ? this.#row(joint, rows) : this.#arrays(joint, rows)))
+    const events = told === undefined ? [] : this.#arrays(told.joint, told.rows)
     return this.own({ text, values: [...given, ...events, ...values], name: '' })
   }
 
@@ -115,16 +118,16 @@ export class Renderer {
     return number
   }
 
-  #arrays(joint: Joint, queries: readonly Query<unknown>[]) {
-    return joint.columns.map(([, type], column) => {
-      const values = queries.map(({ given }) => given!.values[column] ?? null)
+  #arrays({ columns }: Joint, rows: Values) {
+    return columns.map(([, type], column) => {
+      const values = columnOf(columns.length, rows, column)
       return type === 'text' ? sealed(values.map(withoutNul), this.#codec) : values
     })
   }
 
-  #row({ columns }: Joint, { given }: Query<unknown>) {
+  #row({ columns }: Joint, row: Values) {
     return columns.map(([, type], column) => {
-      const value = given!.values[column] ?? null
+      const value = row[column] ?? null
       if (type !== 'text' || typeof value !== 'string') return value
       return this.#codec === undefined ? withoutNul(value) : this.#codec.seal(withoutNul(value))
     })
@@ -159,6 +162,13 @@ export class Renderer {
     this.#names.set(text, name)
     return name
   }
+}
+
+/** Of rows that are so wide. */
+function columnOf(width: number, rows: Values, column: number): Values {
+  const values: Values = []
+  for (let place = column; place < rows.length; place += width) values.push(rows[place]!)
+  return values
 }
 
 /**
@@ -217,16 +227,16 @@ const checkOf = (name: string, array: number) => `(1 / ((select count(*) from ${
 /** The column of a closing that has the rows which it put into a table. */
 export const lateOf = (table: string) => `late_${table}`
 
-function closingText(groups: readonly Group[], events: Group | undefined, around: Closing, manner: Manner): string {
+function closingText(groups: readonly Asked[], events: Asked | undefined, around: Closing, manner: Manner): string {
   let after = 0
   const place = ({ columns }: Joint) => (after += columns.length) - columns.length
   const parts = groups.map(({ joint }, index) => {
-    const from = place(joint!)
+    const from = place(joint)
     const name = `likely${index}`
-    return { name, text: `${name} as (${changing(joint!, from, manner)}),`, check: checkOf(name, from + 1) }
+    return { name, text: `${name} as (${changing(joint, from, manner)}),`, check: checkOf(name, from + 1) }
   })
   const telling = groups.flatMap(({ joint }, index) =>
-    joint!.returns === undefined ? [] : [{ name: `likely${index}`, table: joint!.table }],
+    joint.returns === undefined ? [] : [{ name: `likely${index}`, table: joint.table }],
   )
   invariant(
     new Set(telling.map(({ table }) => table)).size === telling.length,
@@ -241,7 +251,7 @@ function closingText(groups: readonly Group[], events: Group | undefined, around
   const told =
     events === undefined
       ? undefined
-      : jointText(events.joint!, place(events.joint!)).replace(' from unnest(', ' from ordered, unnest(')
+      : jointText(events.joint, place(events.joint)).replace(' from unnest(', ' from ordered, unnest(')
   const [lane, batch] = [`$${after + 1}`, `$${after + 2}`]
   const checked =
     manner === 'row'

@@ -5,12 +5,13 @@ import { HoldfastError } from '../../base/errors.ts'
 import { LIMITS } from '../../base/limits.ts'
 import { opened, sealed } from '../codec.ts'
 import type { TextCodec } from '../codec.ts'
-import { gathered, grouped, handedOut } from '../joined.ts'
+import { grouped, handedOut, rowsGiven } from '../joined.ts'
 import type { Group } from '../joined.ts'
+import type { Gathered } from '../rounds.ts'
 import { now, writesSomething } from '../sql.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import type { StoreProbe } from '../store.ts'
-import type { Answer, Joint, Query } from '../transition.ts'
+import type { Answer, Joint, Query, Values } from '../transition.ts'
 import { renderJoint } from './joint.ts'
 
 /** Statements without a template of their own (built from fragments) are cached by text, this many at most. */
@@ -106,31 +107,32 @@ export class Connection {
   }
 
   /** The same where nobody waits for an answer; what is likely has to be so. */
-  executeLikely(queries: readonly Query<unknown>[], at: Instant): void {
-    if (queries.length === 0) return
-    for (const [joint, alike] of gathered(queries)) {
-      const { changes } = this.#executeAlike(joint, alike, at, false)
-      if (joint.likely === true && changes !== alike.length) throw new Unlikely()
+  executeLikely(gathered: Gathered, at: Instant): void {
+    for (const [joint, rows] of gathered) {
+      const count = countOf(joint, rows)
+      const { changes } = this.#executeRows(joint, rows, at, false)
+      if (joint.likely === true && changes !== count) throw new Unlikely()
     }
-    for (const { topic } of queries) if (topic !== undefined) this.#topics.add(topic)
+  }
+
+  /** Of what listeners are told at the commit. */
+  tell(topics: ReadonlySet<string>): void {
+    for (const topic of topics) this.#topics.add(topic)
   }
 
   #executeGroup({ joint, queries, keys }: Group, at: Instant): Answer {
     if (joint === undefined) return this.#executePlain(queries[0]!, at)
-    return this.#executeAlike(joint, queries, at, keys !== undefined)
+    return this.#executeRows(joint, rowsGiven(queries), at, keys !== undefined)
   }
 
-  #executeAlike(joint: Joint, queries: readonly Query<unknown>[], at: Instant, isReturning: boolean): Answer {
-    const rows: Answer['rows'][number][] = []
-    let changes = 0
-    for (let from = 0; from < queries.length;) {
-      const log2 = Math.min(MOST_ROWS_LOG2, 31 - Math.clz32(queries.length - from))
-      const answer = this.#runJoint(joint, queries, from, log2, at, isReturning)
-      for (const row of answer.rows) rows.push(row)
-      changes += answer.changes
-      from += 1 << log2
-    }
-    return { rows, changes }
+  /** As many at once as there are statements for. They are not the caller's any more. */
+  #executeRows(joint: Joint, rows: Values, at: Instant, isReturning: boolean): Answer {
+    const [count, width] = [countOf(joint, rows), joint.columns.length]
+    const log2 = Math.min(MOST_ROWS_LOG2, 31 - Math.clz32(count))
+    if (count === 1 << log2) return this.#runJoint(joint, rows, log2, at, isReturning)
+    const head = this.#runJoint(joint, rows.slice(0, width << log2), log2, at, isReturning)
+    const tail = this.#executeRows(joint, rows.slice(width << log2), at, isReturning)
+    return { rows: [...head.rows, ...tail.rows], changes: head.changes + tail.changes }
   }
 
   #executePlain(query: Query<unknown>, at: Instant): Answer {
@@ -147,47 +149,19 @@ export class Connection {
     const { joint } = query.given!
     const text = this.#probe === undefined ? '' : renderJoint(joint, 1, query.returnsRows)
     this.#probe?.({ at: 'statement', when: 'before', text })
-    const answer = this.#runJoint(joint, [query], 0, 0, at, query.returnsRows)
+    const answer = this.#runJoint(joint, [...query.given!.values], 0, at, query.returnsRows)
     this.#probe?.({ at: 'statement', when: 'after', text })
     return answer
   }
 
-  /** Of so many from that one on. */
-  #runJoint(
-    joint: Joint,
-    queries: readonly Query<unknown>[],
-    from: number,
-    log2: number,
-    at: Instant,
-    isReturning: boolean,
-  ): Answer {
-    const values = this.#valuesOf(joint, queries, from, from + (1 << log2))
+  #runJoint(joint: Joint, values: Values, log2: number, at: Instant, isReturning: boolean): Answer {
+    if (this.#codec !== undefined) sealRows(joint, values, this.#codec)
     if (joint.many.values.includes(now)) values.push(at)
     const statement = this.#jointStatement(joint, log2, isReturning)
     const rows = isReturning ? opened(statement.all(...values), this.#codec) : []
     const changes = isReturning ? rows.length : Number(statement.run(...values).changes)
     this.#changes += changes
     return { rows, changes }
-  }
-
-  /** Row by row, as they are stored. What is the same as in the row before is not looked at again. */
-  #valuesOf({ columns }: Joint, queries: readonly Query<unknown>[], from: number, to: number): SQLInputValue[] {
-    const codec = this.#codec
-    const values: SQLInputValue[] = []
-    const last: string[] = []
-    const kept: string[] = []
-    for (let place = from; place < to; place += 1) {
-      const row = queries[place]!.given!.values
-      for (let column = 0; column < row.length; column += 1) {
-        const value = row[column]!
-        if (codec === undefined || typeof value !== 'string' || columns[column]![1] !== 'text') values.push(value)
-        else {
-          if (value !== last[column]) kept[column] = codec.seal((last[column] = value))
-          values.push(kept[column]!)
-        }
-      }
-    }
-    return values
   }
 
   #jointStatement(joint: Joint, log2: number, isReturning: boolean): StatementSync {
@@ -252,6 +226,23 @@ export class Connection {
     if (this.#byText.size >= MOST_BUILT_STATEMENTS) this.#byText.delete(this.#byText.keys().next().value ?? '')
     this.#byText.set(text, prepared)
     return prepared
+  }
+}
+
+const countOf = ({ columns }: Joint, rows: Values): number => rows.length / columns.length
+
+/** As they are stored, in place. What is the same as in the row before is not looked at again. */
+function sealRows({ columns }: Joint, rows: Values, codec: TextCodec): void {
+  for (let column = 0; column < columns.length; column += 1) {
+    if (columns[column]![1] !== 'text') continue
+    let last = ''
+    let kept = ''
+    for (let place = column; place < rows.length; place += columns.length) {
+      const value = rows[place]
+      if (typeof value !== 'string') continue
+      if (value !== last) kept = codec.seal((last = value))
+      rows[place] = kept
+    }
   }
 }
 

@@ -283,11 +283,12 @@ function runSideBySide(connection: Connection, members: readonly Member[], from:
     statements += rounds.add(change, args)
   }
   for (let asked = rounds.next(); asked !== undefined; asked = rounds.next()) {
-    connection.executeLikely(rounds.takeAhead(), at)
+    connection.executeLikely(rounds.takeAhead().silent, at)
     rounds.answer(connection.executeTogether(asked, at))
   }
-  connection.executeLikely(rounds.takeAhead(), at)
+  connection.executeLikely(rounds.takeAhead().silent, at)
   connection.executeLikely(rounds.deferred, at)
+  connection.tell(rounds.topics)
   rounds.values().forEach((value, place) => (members[from + place]!.value = value))
   return next
 }
