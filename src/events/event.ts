@@ -114,9 +114,9 @@ export function* record(event: NewEvent, topic?: string): Transition<void> {
 
 /** The same as the statement itself, for whoever writes many. */
 export function recording(event: NewEvent, topic: string = event.type): Query<void> {
-  const row: Values = []
-  putEvent(row, event)
-  const query = append(EVENTS, row)
+  const values: Values = []
+  putEvent(values, event)
+  const query = append(EVENTS, values)
   query.topic = topic
   return query
 }

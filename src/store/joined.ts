@@ -60,7 +60,7 @@ function share({ joint, queries, askers }: Group, whole: Answer, all: Answer[]):
 
 const SEPARATOR = '\u0001'
 
-export function keyOfGiven({ given }: Query<unknown>): string {
+function keyOfGiven({ given }: Query<unknown>): string {
   const { joint, values } = given!
   if (joint.key.length === 1) return String(values[joint.columns.findIndex(([column]) => column === joint.key[0])])
   return joint.key.map((name) => String(values[joint.columns.findIndex(([column]) => column === name)])).join(SEPARATOR)

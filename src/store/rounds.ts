@@ -120,11 +120,9 @@ export class Rounds {
   #rows(joint: Joint): Values {
     this.#asked += 1
     const gathered = joint.atCommit === true ? this.#atCommit : this.#silent
-    const rows = gathered.get(joint)
-    if (rows !== undefined) return rows
-    const begun: Values = []
-    gathered.set(joint, begun)
-    return begun
+    let rows = gathered.get(joint)
+    if (rows === undefined) gathered.set(joint, (rows = []))
+    return rows
   }
 
   readonly #ask: Ask = {

@@ -47,8 +47,8 @@ export function fillingRow(table: string, columns: readonly Column[], words: Rea
   return `insert into ${table} (${needed.map(({ name }) => name).join(', ')}) values (${values.join(', ')})`
 }
 
-/** The first word of each `column … check (column in ('a', 'b'))`. */
+/** The first word of each `column … check (column in ('a', 'b'))`, or of `check (column = 'a' or column = 'b')`. */
 export function firstWords(definition: string): Map<string, string> {
-  const found = definition.matchAll(/\b(\w+)\s+(?:text|varchar)[^,]*?check \(\1 in \('([^']*)'/g)
+  const found = definition.matchAll(/\b(\w+)\s+(?:text|varchar)[^,]*?check \(\1 (?:in \(|= )'([^']*)'/g)
   return new Map(Array.from(found, (match) => [match[1]!, match[2]!]))
 }

@@ -201,11 +201,30 @@ function checkOf(path: string, { table, column }: Words): { words: string[]; che
   const [entry] = opened(path, (connection) =>
     rowsOf(connection, `select sql from sqlite_schema where name = '${table}'`),
   )
-  const check = new RegExp(`\\n\\s*${column} text[^\\n]*(check \\(${column} in \\(([^)]*)\\)\\))`).exec(
-    String(entry?.['sql']),
-  )
-  return { words: check![2]!.split(', ').map((word) => word.replaceAll("'", '')), check: check![1]! }
+  const one = `${column} = '\\w+'`
+  const check = new RegExp(
+    `\\n\\s*${column} text[^\\n]*(check \\((?:${column} in \\([^)]*\\)|${one}(?: or ${one})*)\\))`,
+  ).exec(String(entry?.['sql']))!
+  return { words: Array.from(check[1]!.matchAll(/'(\w+)'/g), ([, word]) => word!), check: check[1]! }
 }
+
+test('what a call and its steps write is compared, and looked up in no list', () => {
+  const path = aPath()
+  upTo(path, MIGRATIONS)
+  opened(path, (connection) => {
+    const changes = {
+      runs: `insert into runs (id, thread_id, agent, state, kind, created_at, request, request_digest) values ('r', 't', 'a', 'queued', 'agent', 1, '', '')`,
+      attempts: `update attempts set ended_at = 1, outcome = 'succeeded' where id = 'a'`,
+      steps: `update steps set state = 'done', settled_at = 1 where run_seq = 1 and name = 's'`,
+    }
+    for (const [table, change] of Object.entries(changes)) {
+      const asked = rowsOf(connection, `explain ${change}`).map(({ opcode }) => opcode)
+      expect(asked.filter((opcode) => opcode === 'Eq' || opcode === 'Ne').length, table).toBeGreaterThan(3)
+      // Of a table of words for a list.
+      expect(asked, table).not.toContain('OpenEphemeral')
+    }
+  })
+})
 
 test.each(STATES)('$table, column $column: the database accepts exactly the words that the program knows', (each) => {
   const path = aPath()

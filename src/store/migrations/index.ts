@@ -16,6 +16,7 @@ import { browsersOfTokens } from './0015-browsers-of-tokens.ts'
 import { missedWakes } from './0016-missed-wakes.ts'
 import { oneCheckATable } from './0017-one-check-a-table.ts'
 import { eventsByNumber } from './0018-events-by-number.ts'
+import { checksByComparison } from './0019-checks-by-comparison.ts'
 import type { Migration } from './migration.ts'
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -37,4 +38,5 @@ export const MIGRATIONS: readonly Migration[] = [
   missedWakes,
   oneCheckATable,
   eventsByNumber,
+  checksByComparison,
 ]

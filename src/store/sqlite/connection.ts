@@ -84,6 +84,15 @@ export class Connection {
     this.#database.exec(text)
   }
 
+  /** A migration may say anew what a table's checks are; nobody else may. */
+  openSchema(): void {
+    this.#database.enableDefensive(false)
+  }
+
+  sealSchema(): void {
+    if (this.#database.isOpen) this.#database.enableDefensive(true)
+  }
+
   /** Whether every statement is a moment of its own, at which a test may stop. */
   get isProbed(): boolean {
     return this.#probe !== undefined

@@ -26,6 +26,7 @@ function isCurrent(connection: Connection, migrations: readonly Migration[]): bo
 export function migrate(connection: Connection, migrations: readonly Migration[] = MIGRATIONS): void {
   if (isCurrent(connection, migrations)) return
   connection.begin()
+  connection.openSchema()
   try {
     connection.script(ENGINE_TABLES)
     const applied = connection.execute(appliedMigrations, connection.instant())
@@ -34,6 +35,8 @@ export function migrate(connection: Connection, migrations: readonly Migration[]
   } catch (error) {
     connection.rollback()
     throw error
+  } finally {
+    connection.sealSchema()
   }
 }
 
