@@ -30,9 +30,9 @@ interface Member {
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
   /** What it returned; told when the commit has. */
-  value?: unknown
+  value: unknown
   /** It was rolled back alone, for this. */
-  failure?: { readonly error: unknown } | undefined
+  failure: { readonly error: unknown } | undefined
 }
 
 /** How carefully a batch is run; each failure goes one further. */
@@ -79,7 +79,8 @@ export class GroupCommit {
     return new Promise<T>((resolve, reject) => {
       if (this.#closed) return reject(closedError())
       const told = resolve as (value: unknown) => void
-      this.#waiting.push({ change: change as unknown as AnyChange, args, resolve: told, reject })
+      const asked = change as unknown as AnyChange
+      this.#waiting.push({ change: asked, args, resolve: told, reject, value: undefined, failure: undefined })
       this.#flushing ??= this.#flush()
     })
   }

@@ -31,6 +31,8 @@ type Work<T> = (call: StepCall) => T | PromiseLike<T>
 /** Of a read whose errors are something to who meets them again; others are met in the record's words. */
 type Options = StepOptions & { readonly errors?: KeptErrors }
 
+const NO_OPTIONS: Options = {}
+
 /** What is there already is not waited for: a turn of the queue less for each step. */
 const isThenable = <T>(value: T | PromiseLike<T>): value is PromiseLike<T> =>
   ((typeof value === 'object' && value !== null) || typeof value === 'function') && 'then' in value
@@ -179,7 +181,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     this.#tellQuiet()
   }
 
-  async step<T>(name: string, work: Work<T>, options: Options = {}): Promise<T> {
+  async step<T>(name: string, work: Work<T>, options: Options = NO_OPTIONS): Promise<T> {
     const key = this.#nextKey(name)
     const known = this.#recorded.find(key)
     if (known !== undefined) {
@@ -377,7 +379,10 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
 
   /** Recorded with whatever comes next; when that takes longer than this turn of the event loop, by itself. */
   #keep(outcome: StepOutcome): void {
-    if (this.#unsaved.push(outcome) === 1) saveAfterThisTurn(this.#save)
+    if (this.#unsaved.length > 0) return void this.#unsaved.push(outcome)
+    // Nearly always the only one: a list that one is put to has room for sixteen more.
+    this.#unsaved = [outcome]
+    saveAfterThisTurn(this.#save)
   }
 
   readonly #save = () => {
