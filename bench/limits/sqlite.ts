@@ -101,7 +101,7 @@ export async function recordSqlite(work: (watch: Watch) => Promise<void>): Promi
 }
 
 export async function replaySqlite(recording: SqliteRecording, path: string, watch: Watch): Promise<void> {
-  const database = new DatabaseSync(path)
+  const database = new DatabaseSync(path, { defensive: false })
   const known = new Map<string, StatementSync>()
   const prepared = (text: string): StatementSync => {
     let statement = known.get(text)

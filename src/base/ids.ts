@@ -51,14 +51,14 @@ function begin(millisecond: number): void {
 }
 
 const RANDOM_BYTES = 8
-let [random, used] = [Buffer.alloc(0), 0]
+let [pool, used] = [Buffer.alloc(0), 0]
 
 /** Asked for by the thousand: one call costs as much as all of them. */
 function randomDigits(): string {
-  if (used === random.length) [random, used] = [crypto().randomBytes(512 * RANDOM_BYTES), 0]
+  if (used === pool.length) [pool, used] = [crypto().randomBytes(512 * RANDOM_BYTES), 0]
   // The variant of a UUID is in its first two bits here.
-  random[used] = (random[used]! & 0x3f) | 0x80
-  return random.toString('hex', used, (used += RANDOM_BYTES))
+  pool[used] = (pool[used]! & 0x3f) | 0x80
+  return pool.toString('hex', used, (used += RANDOM_BYTES))
 }
 
 export const systemRandomness: Randomness = {

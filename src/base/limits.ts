@@ -22,6 +22,8 @@ export const LIMITS = {
   changePollMs: 500,
   /** Pokes of other processes are gathered this long: a burst of commits wakes them once. */
   wakeGatherMs: 2,
+  /** So long where nobody waits for what was committed, as for a step of a function: whoever follows events there has them this much later. */
+  quietWakeGatherMs: 10,
 
   /** PostgreSQL: connections of one process, and how many of them write at once (the others wait and share a commit). */
   poolConnections: 10,

@@ -106,25 +106,26 @@ export type Event = Decoded<typeof eventRow>
 
 /**
  * Written at the commit: on a database with several writers the numbers must be given in the order of the commits, or a
- * reader of "everything after N" would pass over one that commits late. `topic` is what listeners in this process hear.
+ * reader of "everything after N" would pass over one that commits late. `topic` is what listeners in this process hear; null where nobody
+ * waits for it but readers of events.
  */
-export function* record(event: NewEvent, topic?: string): Transition<void> {
+export function* record(event: NewEvent, topic?: string | null): Transition<void> {
   yield recording(event, topic)
 }
 
 /** The same as the statement itself, for whoever writes many. */
-export function recording(event: NewEvent, topic: string = event.type): Query<void> {
+export function recording(event: NewEvent, topic: string | null = event.type): Query<void> {
   const values: Values = []
   putEvent(values, event)
   const query = append(EVENTS, values)
-  query.topic = topic
+  if (topic !== null) query.topic = topic
   return query
 }
 
 /** The same where it is foreseen. */
-export function foreseeEvent(ask: Ask, event: NewEvent, topic: string = event.type): void {
+export function foreseeEvent(ask: Ask, event: NewEvent, topic: string | null = event.type): void {
   putEvent(ask.rows(EVENTS), event)
-  ask.tell(topic)
+  if (topic !== null) ask.tell(topic)
 }
 
 function putEvent(rows: Values, { type, threadId, runId, runSeq, data }: NewEvent): void {

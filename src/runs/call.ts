@@ -135,11 +135,8 @@ export function* callHere(call: NewCall, place: CallPlace, steps: readonly strin
   // Without it nobody would ever take it over.
   invariant(attempts === 1, `the call ${id} was stored without its claim`)
   for (const step of steps) yield beginFirstStep(refOfCall(unstored), step)
-  yield recording({ type: 'run.queued', threadId, runId: id, data: { agent, priority } }, 'call.started')
-  yield recording(
-    { type: 'run.started', threadId, runId: id, data: { attempt: 1, fence: 1, workerId } },
-    'call.started',
-  )
+  yield recording({ type: 'run.queued', threadId, runId: id, data: { agent, priority } }, null)
+  yield recording({ type: 'run.started', threadId, runId: id, data: { attempt: 1, fence: 1, workerId } }, null)
   // Its number may come with the commit, into what stands for it until then.
   const { seq: _, ...claimed } = unstored
   return { kind: 'claimed', call: Object.assign(stored, claimed) }
@@ -279,10 +276,7 @@ export function* claimCalls({ workerId, leaseMs, agents, attempts, limits }: Cal
   yield* together(calls.map((call) => insertCallAttempt(call, workerId, leaseMs)))
   for (const call of calls) {
     const { seq: runSeq, threadId, attempt: number, fence } = call
-    yield recording(
-      { type: 'run.started', threadId, runSeq, data: { attempt: number, fence, workerId } },
-      'call.started',
-    )
+    yield recording({ type: 'run.started', threadId, runSeq, data: { attempt: number, fence, workerId } }, null)
   }
   return calls
 }

@@ -164,7 +164,7 @@ export function* settleStep(ref: StepsRef, outcome: StepOutcome): Transition<voi
   const isSettled = isListed(outcome)
     ? yield* settleListed(ref, outcome)
     : (yield giving(settlementOf(outcome), ref, outcome)) === 1
-  if (isSettled) yield recording(told(ref, outcome))
+  if (isSettled) yield recording(told(ref, outcome), null)
   else yield* settleLate(ref, outcome)
 }
 
@@ -176,7 +176,7 @@ export function foreseeSettled(ask: Ask, ref: StepsRef, outcomes: readonly StepO
     const outcome = outcomes[at]!
     const { joint, put } = settlementOf(outcome)
     put(ask.rows(joint), ref, outcome)
-    foreseeEvent(ask, told(ref, outcome))
+    foreseeEvent(ask, told(ref, outcome), null)
   }
   return true
 }

@@ -2,6 +2,7 @@ import type { Client, Pool } from 'pg'
 
 import type { Clock } from '../../base/clock.ts'
 import { LIMITS } from '../../base/limits.ts'
+import { Gathering } from '../gathering.ts'
 import type { ChangeListener } from '../store.ts'
 
 export interface WakePorts {
@@ -22,7 +23,7 @@ export interface WakePorts {
 export class Wake {
   readonly #ports: WakePorts
   readonly #listeners = new Set<ChangeListener>()
-  #announcing = false
+  readonly #gathering: Gathering
   #ear: Client | undefined
   #connecting = false
   #hearing = false
@@ -32,6 +33,7 @@ export class Wake {
 
   constructor(ports: WakePorts) {
     this.#ports = ports
+    this.#gathering = new Gathering(ports.clock, () => void this.#notify())
   }
 
   listen(listener: ChangeListener): () => void {
@@ -45,21 +47,17 @@ export class Wake {
 
   announce(topics: ReadonlySet<string>): void {
     this.#tell(topics)
-    if (this.#announcing || this.#closed) return
-    this.#announcing = true
-    this.#ports.clock.after(LIMITS.wakeGatherMs, () => void this.#notify())
+    if (!this.#closed) this.#gathering.add(topics)
   }
 
   /** The last commit of a short-lived process is announced before it ends. */
   async close(): Promise<void> {
     this.#closed = true
-    if (this.#announcing) await this.#notify()
+    if (this.#gathering.take()) await this.#notify()
     this.#stop()
   }
 
   async #notify(): Promise<void> {
-    if (!this.#announcing) return
-    this.#announcing = false
     // Whoever does not hear it looks later. Not synced: it is a transaction too, and commits that matter would wait behind it.
     const { pool, channel, self } = this.#ports
     await pool

@@ -17,6 +17,9 @@ import { renderJoint } from './joint.ts'
 /** Statements without a template of their own (built from fragments) are cached by text, this many at most. */
 const MOST_BUILT_STATEMENTS = 400
 
+const MARK = `insert into writers (id, batch, used_at) values (?1, ?2, ?3)
+  on conflict (id) do update set batch = excluded.batch, used_at = excluded.used_at`
+
 interface Prepared {
   readonly statement: StatementSync
   readonly text: string
@@ -102,6 +105,15 @@ export class Connection {
     if (query.parts !== undefined) return query.parts.map((part) => this.execute(part, at)) as T
     if (query.topic !== undefined) this.#topics.add(query.topic)
     return query.read(query.given === undefined ? this.#executePlain(query, at) : this.#executeOne(query, at))
+  }
+
+  /** A statement of every commit, by a short way; a writer's id is nobody's secret. */
+  mark(writer: string, batch: number, at: Instant): void {
+    const { statement, text } = this.#prepareText(MARK)
+    this.#probe?.({ at: 'statement', when: 'before', text })
+    statement.run(writer, batch, at)
+    this.#changes += 1
+    this.#probe?.({ at: 'statement', when: 'after', text })
   }
 
   /** Statements that do not need each other's answers, those of a kind as one. */

@@ -209,11 +209,7 @@ export class GroupCommit {
 
   #markBatch(connection: Connection, batch: number): void {
     const at = connection.instant()
-    connection.execute(
-      run(sql`insert into writers (id, batch, used_at) values (${this.#writer}, ${batch}, ${at})
-        on conflict (id) do update set batch = excluded.batch, used_at = excluded.used_at`),
-      at,
-    )
+    connection.mark(this.#writer, batch, at)
     if (batch === 1) connection.execute(run(sql`delete from writers where used_at < ${at - LIMITS.writersKeptMs}`), at)
   }
 

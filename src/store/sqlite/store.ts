@@ -93,7 +93,7 @@ class SqliteStore implements Store {
 
   async close(): Promise<void> {
     await this.#commits.close()
-    this.#wake.touch()
+    this.#wake.flush()
     this.#wake.close()
   }
 }

@@ -3,6 +3,7 @@ import type { FSWatcher } from 'node:fs'
 
 import type { Clock } from '../../base/clock.ts'
 import { LIMITS } from '../../base/limits.ts'
+import { Gathering } from '../gathering.ts'
 import type { ChangeListener } from '../store.ts'
 
 /**
@@ -15,7 +16,7 @@ export class Wake {
   readonly #listeners = new Set<ChangeListener>()
   #watcher: FSWatcher | undefined
   #stopPolling: (() => void) | undefined
-  #touching = false
+  readonly #gathering: Gathering
   readonly #version: () => unknown
   #seen: unknown
 
@@ -24,6 +25,7 @@ export class Wake {
     this.#path = path
     this.#clock = clock
     this.#version = version
+    this.#gathering = new Gathering(clock, () => this.#touch())
   }
 
   listen(listener: ChangeListener): () => void {
@@ -38,18 +40,18 @@ export class Wake {
   /** This process committed: its own listeners hear at once, the others through the file. */
   announce(topics: ReadonlySet<string>): void {
     this.#tell(topics)
-    if (this.#touching || this.#path === undefined) return
-    this.#touching = true
-    this.#clock.after(LIMITS.wakeGatherMs, () => this.touch())
+    if (this.#path !== undefined) this.#gathering.add(topics)
   }
 
-  /** Also called at close, so that a short-lived process's last commit is announced before it exits. */
-  touch(): void {
-    if (!this.#touching || this.#path === undefined) return
-    this.#touching = false
+  /** The last commit of a short-lived process is announced before it exits. */
+  flush(): void {
+    if (this.#gathering.take()) this.#touch()
+  }
+
+  #touch(): void {
     try {
       const at = this.#clock.now() / 1_000
-      utimesSync(this.#path, at, at)
+      utimesSync(this.#path!, at, at)
     } catch {
       // Not there yet, or not ours: the listeners' own look at the database finds the commit.
     }

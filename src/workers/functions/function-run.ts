@@ -1,5 +1,4 @@
-import { HoldfastError, describeError } from '../../base/errors.ts'
-import { LIMITS } from '../../base/limits.ts'
+import { describeError } from '../../base/errors.ts'
 import type { FunctionRun, StepCall, StepOptions } from '../../define/function.ts'
 import { OWN_LOOP } from '../../define/own-loop.ts'
 import type { HasOwnLoop, KeptErrors, OwnLoop } from '../../define/own-loop.ts'
@@ -19,6 +18,7 @@ import { Halting } from './halt.ts'
 import type { Halt } from './halt.ts'
 import { Recorded } from './recorded.ts'
 import { saveAfterThisTurn } from './saved-together.ts'
+import { StepNames } from './step-names.ts'
 import type { Stop } from './stop.ts'
 import { Told } from './try.ts'
 import type { Try } from './try.ts'
@@ -59,7 +59,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   #opening: Opening | undefined
   #loop: Promise<OwnLoop> | undefined
   readonly #recorded: Recorded
-  readonly #names = new Map<string, number>()
+  readonly #names = new StepNames()
   /** How many tries are under way. */
   #open = 0
   #unsaved: StepOutcome[] = []
@@ -182,7 +182,7 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   }
 
   async step<T>(name: string, work: Work<T>, options: Options = NO_OPTIONS): Promise<T> {
-    const key = this.#nextKey(name)
+    const key = this.#names.next(name)
     const known = this.#recorded.find(key)
     if (known !== undefined) {
       this.#recorded.reach(key)
@@ -209,17 +209,6 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     }
     if (this.#isOver) await this.#unlessStopped(begun)
     return this.#perform(begun, work, options)
-  }
-
-  #nextKey(name: string): string {
-    // The second step of a name gets a number behind it; and a database cannot keep a NUL.
-    if (name === '' || name.length > LIMITS.stepNameCharacters || name.includes('#') || name.includes('\0'))
-      throw new HoldfastError('usage/step', `"${name}" cannot be the name of a step`, {
-        remedy: `give it 1 to ${LIMITS.stepNameCharacters} characters, and no # or NUL`,
-      })
-    const count = (this.#names.get(name) ?? 0) + 1
-    this.#names.set(name, count)
-    return count === 1 ? name : `${name}#${count}`
   }
 
   #recordedFirst(name: string): Promise<void> {
