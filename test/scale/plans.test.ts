@@ -137,6 +137,8 @@ const isOurs = (text: string) =>
 test('no statement reads through a table that grows on SQLite, whose plans do not depend on what is in it', () => {
   const database = new DatabaseSync(':memory:')
   onTestFinished(() => database.close())
+  // One of them says anew what a table's checks are.
+  database.enableDefensive(false)
   for (const migration of MIGRATIONS) for (const statement of migration.statements(SQLITE)) database.exec(statement)
   const partial = new Set(
     (
