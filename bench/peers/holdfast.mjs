@@ -21,7 +21,7 @@ export function make({ onPg }) {
   const home = () => `${onPg ? process.env.BENCH_TMP : process.env.BENCH_DIR}/holdfast`
   const place = () => ({ home: home(), ...(onPg ? { store: process.env.BENCH_PG } : {}) })
   const connect = async ({ step, job, lease } = {}) => {
-    const { createRuntime, defineAgent, defineFunction } = await import('holdfast')
+    const { createRuntime, defineFunction } = await import('holdfast')
     const ran = ranBefore()
     const flow = defineFunction('flow', async (run) => {
       const { id, steps } = run.input
@@ -35,12 +35,7 @@ export function make({ onPg }) {
     })
     const work = defineFunction('job', (run) => void job(run.input.id, run.input.at))
     const options = { capacity: { backlog: 10_000_000 }, ...(lease ? { lease: `${lease}s` } : {}) }
-    // Never asked: a thread belongs to an agent, and W6 reads what waits for it.
-    const reader = defineAgent({
-      name: 'reader',
-      model: { id: 'nobody', quota: 'none', generate: () => Promise.reject(new Error('asked')) },
-    })
-    return createRuntime({ ...place(), agents: [flow, work, reader], ...options })
+    return createRuntime({ ...place(), agents: [flow, work], ...options })
   }
   const open = {
     async db() {
@@ -105,7 +100,13 @@ export function make({ onPg }) {
       }
     },
     async seedCold() {
-      const runtime = await connect()
+      const { createRuntime, defineAgent } = await import('holdfast')
+      // Never asked: a thread belongs to an agent, and W6 reads what waits for it.
+      const reader = defineAgent({
+        name: 'reader',
+        model: { id: 'nobody', quota: 'none', generate: () => Promise.reject(new Error('asked')) },
+      })
+      const runtime = await createRuntime({ ...place(), agents: [reader] })
       await runtime.send({ agent: 'reader', threadId: 'cold', text: 'a message' })
       await runtime.close()
     },

@@ -1,6 +1,5 @@
-import { spawn } from 'node:child_process'
-
 import type { Clock } from '../base/clock.ts'
+import { childProcess } from './node-parts.ts'
 
 export interface BriefEnd {
   /** Null: it was killed, by us if it took too long, or could not be started. */
@@ -22,7 +21,11 @@ export function runBriefly(argv: readonly [string, ...string[]], options: BriefO
   const [program, ...args] = argv
   return new Promise((resolve) => {
     // A group of its own, so that all of it can be ended.
-    const child = spawn(program, args, { env: options.env, stdio: ['ignore', 'pipe', 'ignore'], detached: true })
+    const child = childProcess().spawn(program, args, {
+      env: options.env,
+      stdio: ['ignore', 'pipe', 'ignore'],
+      detached: true,
+    })
     let stdout = ''
     const end = (code: number | null) => {
       cancel()

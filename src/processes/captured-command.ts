@@ -1,7 +1,8 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 
 import type { Clock } from '../base/clock.ts'
+import { childProcess } from './node-parts.ts'
 
 export interface CapturedOptions {
   readonly clock: Clock
@@ -78,7 +79,7 @@ function start([program, ...args]: readonly [string, ...string[]], options: Capt
   const stdin = file ?? (input === undefined ? 'ignore' : 'pipe')
   try {
     // A group of its own: all of it can be ended, and a Ctrl-C in a terminal does not hit it in the middle of a step.
-    const child = spawn(program, args, { cwd, env, stdio: [stdin, 'pipe', 'pipe'], detached: true })
+    const child = childProcess().spawn(program, args, { cwd, env, stdio: [stdin, 'pipe', 'pipe'], detached: true })
     // It may end without having read everything.
     child.stdin?.on('error', () => {})
     if (input instanceof Uint8Array) child.stdin?.end(input)

@@ -1,7 +1,7 @@
 import { isOwnBoot } from './boots.ts'
-import { execFileSync } from 'node:child_process'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { childProcess } from './node-parts.ts'
 import { readProcess } from './process-table.ts'
 
 /** A process that cannot be mistaken for another one that got its number later, here or elsewhere. */
@@ -85,7 +85,8 @@ function readLinuxPlace(): Place {
 }
 
 function readDarwinPlace(): Place {
-  const sysctl = (name: string) => execFileSync('/usr/sbin/sysctl', ['-n', name], { encoding: 'utf8' }).trim()
+  const sysctl = (name: string) =>
+    childProcess().execFileSync('/usr/sbin/sysctl', ['-n', name], { encoding: 'utf8' }).trim()
   return { host: hostId(sysctl('kern.uuid')), boot: sysctl('kern.bootsessionuuid'), pidNamespace: 'darwin' }
 }
 

@@ -1,8 +1,9 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { inCgroup, prepareCgroup, removeCgroup, type CgroupPlan } from './cgroup.ts'
 import type { Containment, ContainmentChoice, ContainmentKind } from './command.ts'
 import { withDumps } from './crash-dumps.ts'
+import { childProcess } from './node-parts.ts'
 import { enterNamespace, openNamespace, type Namespace } from './pid-namespace.ts'
 import { readProcess } from './process-table.ts'
 import type { Root, Trail } from './trail.ts'
@@ -114,7 +115,7 @@ async function start(
   around: Around = (begin) => begin(),
 ): Promise<Launched> {
   const child = around(() =>
-    withDumps(() => spawn(program, [...args], { cwd, env, stdio: [...stdio], detached: true })),
+    withDumps(() => childProcess().spawn(program, [...args], { cwd, env, stdio: [...stdio], detached: true })),
   )
   await once(child, 'spawn')
   const leader = rootOf(child)

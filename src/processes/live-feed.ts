@@ -1,4 +1,4 @@
-import { Socket } from 'node:net'
+import { net } from './node-parts.ts'
 
 // What may wait in memory for a reader that is not waited for any more.
 const UNWAITED_BYTES = 1024 * 1024
@@ -23,7 +23,7 @@ export const noFeed: LiveFeed = {
 }
 
 export function feedTo(fd: number): LiveFeed {
-  const socket = new Socket({ fd, readable: true, writable: true })
+  const socket = new (net().Socket)({ fd, readable: true, writable: true })
   const gone = Promise.withResolvers<void>()
   const unwaited = Promise.withResolvers<void>()
   let waiting = true

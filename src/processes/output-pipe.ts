@@ -1,11 +1,10 @@
-import { execFile } from 'node:child_process'
 import { closeSync, constants, openSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { StreamName } from './command.ts'
+import { childProcess, net } from './node-parts.ts'
 
 const READ_BYTES = 64 * 1024
 
@@ -42,7 +41,7 @@ async function openPipesIn(folder: string, withInput: boolean): Promise<OutputPi
   const names = ['stdout', 'stderr', ...(withInput ? ['stdin'] : [])]
   const paths = names.map((name) => join(folder, `${name}-${process.pid}.pipe`)) as [string, string, string?]
   try {
-    await promisify(execFile)('mkfifo', ['-m', '600', ...(paths as string[])])
+    await promisify(childProcess().execFile)('mkfifo', ['-m', '600', ...(paths as string[])])
     const stdin = paths[2] === undefined ? undefined : openForReader(paths[2])
     return { stdout: openBothEnds(paths[0]), stderr: openBothEnds(paths[1]), stdin }
   } finally {
@@ -67,7 +66,7 @@ function openForReader(path: string): OutputPipe {
 
 /** Writes all of it, for a command that may read it slowly, or not at all. */
 export function feedInput(writeFd: number, text: string): void {
-  const socket = new Socket({ fd: writeFd, readable: false, writable: true })
+  const socket = new (net().Socket)({ fd: writeFd, readable: false, writable: true })
   // It ended, or closed its input: what it has not read it did not want.
   socket.on('error', () => socket.destroy())
   socket.end(text)
@@ -91,7 +90,7 @@ export function drain(readFd: number, take: (chunk: Uint8Array) => Promise<unkno
     return busy === undefined
   }
   const onread = { buffer: Buffer.alloc(READ_BYTES), callback: onChunk }
-  const socket = new Socket({ fd: readFd, readable: true, writable: false, onread })
+  const socket = new (net().Socket)({ fd: readFd, readable: true, writable: false, onread })
   socket.on('error', () => socket.destroy())
   socket.resume()
   const ended = new Promise<void>((resolve) => socket.once('close', () => resolve()))

@@ -1,6 +1,7 @@
-import { execFile, spawn, type ChildProcess } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { promisify } from 'node:util'
+import { childProcess } from './node-parts.ts'
 import { nestMark, MARK_VARIABLE, readProcess } from './process-table.ts'
 import type { Root } from './trail.ts'
 
@@ -29,7 +30,12 @@ export async function openNamespace(mark: string, cwd: string): Promise<Namespac
   const user = process.getuid?.() !== 0
   const flags = ['--pid', '--fork', '--kill-child', '--mount-proc', ...(user ? ['--user', '--map-current-user'] : [])]
   const env = { PATH: process.env.PATH, [MARK_VARIABLE]: nestMark(undefined, mark) }
-  const holder = spawn('unshare', [...flags, 'sh', '-c', HOLD], { cwd, env, stdio: 'pipe', detached: true })
+  const holder = childProcess().spawn('unshare', [...flags, 'sh', '-c', HOLD], {
+    cwd,
+    env,
+    stdio: 'pipe',
+    detached: true,
+  })
   const refusal = await refusalOf(holder)
   if (refusal !== undefined) return refusal
   const pid = holder.pid as number
@@ -41,7 +47,7 @@ export async function openNamespace(mark: string, cwd: string): Promise<Namespac
 /** A dry run: a command that failed only because it could not be brought in would look as if it had failed itself. */
 async function cannotEnter(namespace: Namespace, env: NodeJS.ProcessEnv): Promise<string | undefined> {
   const { program, args } = enterNamespace(namespace, ['/bin/sh', '-c', ':'])
-  return promisify(execFile)(program, args, { env }).then(
+  return promisify(childProcess().execFile)(program, args, { env }).then(
     () => undefined,
     (error: Error) => {
       killGroup(namespace.holder.pid)

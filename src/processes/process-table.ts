@@ -1,5 +1,5 @@
-import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
+import { childProcess } from './node-parts.ts'
 
 export interface ProcessRow {
   readonly pid: number
@@ -138,7 +138,11 @@ function darwinTable(pid?: number): ProcessRow[] {
 
 function ps(args: readonly string[]): string {
   return answerOf(() =>
-    execFileSync('/bin/ps', args, { encoding: 'utf8', env: { LC_ALL: 'C' }, maxBuffer: 64 * 1024 * 1024 }),
+    childProcess().execFileSync('/bin/ps', args, {
+      encoding: 'utf8',
+      env: { LC_ALL: 'C' },
+      maxBuffer: 64 * 1024 * 1024,
+    }),
   )
 }
 

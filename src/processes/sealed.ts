@@ -1,7 +1,7 @@
-import { execFile } from 'node:child_process'
 import { mkdtemp, mkdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { childProcess } from './node-parts.ts'
 
 type Argv = readonly [string, ...string[]]
 
@@ -114,7 +114,7 @@ async function tryWay(way: Way, folder: string): Promise<string | undefined> {
   const script = `touch inside-${process.pid} && ! touch ../outside 2>/dev/null`
   const [program, ...args] = wrapIn(way)(['/bin/sh', '-c', script], { cwd: inside, writable: [inside] })
   return new Promise((resolve) => {
-    execFile(program, args, { cwd: inside, timeout: TRY_MS }, (error, _, stderr) =>
+    childProcess().execFile(program, args, { cwd: inside, timeout: TRY_MS }, (error, _, stderr) =>
       resolve(error === null ? undefined : stderr.trim().split('\n')[0] || error.message.split('\n')[0]),
     )
   })

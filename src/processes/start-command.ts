@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import { getCompileCacheDir } from 'node:module'
@@ -16,6 +16,7 @@ import { dumpsBefore } from './crash-dumps.ts'
 import { HANDOVER_FD, handOver, hearTrouble, tellSecrets } from './handover.ts'
 import { processIdentity, thisPlace } from './identity.ts'
 import { openInputFile } from './input-file.ts'
+import { childProcess } from './node-parts.ts'
 import { MARK_VARIABLE, nestMark } from './process-table.ts'
 import { tellToStop, type Outcome, type Supervised } from './supervised.ts'
 import { takeBack } from './take-over.ts'
@@ -87,7 +88,7 @@ async function spawnSupervisor(folder: string, spec: CommandSpec, options: Start
   let input: Input = { stdio: 'ignore' }
   try {
     input = openInput(options.stdin)
-    const supervisor = spawn(process.execPath, [...FLAGS, PROGRAM, folder], {
+    const supervisor = childProcess().spawn(process.execPath, [...FLAGS, PROGRAM, folder], {
       detached: true,
       cwd: '/',
       env: supervisorEnvironment(spec.mark, options.codeCache),

@@ -1,12 +1,9 @@
-import { lookup } from 'node:dns/promises'
-import { BlockList, isIP, isIPv6 } from 'node:net'
+import { net } from '../processes/node-parts.ts'
 
 /*
  * Addresses that are not on the public internet: a model that may fetch pages must not thereby reach this machine, its
  * network, or the metadata service of its cloud. The list answers for IPv4 addresses inside IPv6 ones as well.
  */
-const PRIVATE = new BlockList()
-
 const IPV4: readonly (readonly [string, number])[] = [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
@@ -39,10 +36,16 @@ const IPV6: readonly (readonly [string, number])[] = [
   ['ff00::', 8],
 ]
 
-for (const [network, prefix] of IPV4) PRIVATE.addSubnet(network, prefix, 'ipv4')
-for (const [network, prefix] of IPV6) PRIVATE.addSubnet(network, prefix, 'ipv6')
+function listPrivate() {
+  const list = new (net().BlockList)()
+  for (const [network, prefix] of IPV4) list.addSubnet(network, prefix, 'ipv4')
+  for (const [network, prefix] of IPV6) list.addSubnet(network, prefix, 'ipv6')
+  return list
+}
+let listed: ReturnType<typeof listPrivate> | undefined
 
-export const isPrivate = (address: string): boolean => PRIVATE.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
+export const isPrivate = (address: string): boolean =>
+  (listed ??= listPrivate()).check(address, net().isIPv6(address) ? 'ipv6' : 'ipv4')
 
 export interface Address {
   readonly address: string
@@ -52,7 +55,10 @@ export interface Address {
 export type Resolve = (host: string) => Promise<readonly Address[]>
 
 export const resolveHost: Resolve = async (host) =>
-  (await lookup(host, { all: true })).map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }))
+  (await process.getBuiltinModule('node:dns/promises').lookup(host, { all: true })).map(({ address, family }) => ({
+    address,
+    family: family === 6 ? 6 : 4,
+  }))
 
 /**
  * The address to connect to, or why not. One private address among several is enough to refuse: which of them would be
@@ -64,7 +70,7 @@ export async function checkedAddress(
   resolve: Resolve,
 ): Promise<Address | { readonly refused: string }> {
   const host = url.hostname.replace(/^\[|\]$/g, '')
-  const literal = isIP(host)
+  const literal = net().isIP(host)
   const addresses: readonly Address[] =
     literal === 0 ? await resolve(host) : [{ address: host, family: literal === 6 ? 6 : 4 }]
   const hidden = addresses.find(({ address }) => isPrivate(address))

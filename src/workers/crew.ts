@@ -11,6 +11,7 @@ import type { McpServers } from '../tools/mcp/servers.ts'
 import type { AnyAgent, LiveEvent } from './agents/execute-agent.ts'
 import { homePaths, readWindowUrl } from './home.ts'
 import type { AgentPorts } from './agents/open-agents.ts'
+import { isFunction, openFunction } from './functions/open-function.ts'
 import { openOwnAgent } from './functions/own-agent.ts'
 import { tracedAgents } from './agents/traced-agents.ts'
 import { registerThisProcess } from './register.ts'
@@ -97,17 +98,20 @@ async function openTelemetry(options: CrewOptions): Promise<Telemetry | undefine
   return telemetry.openTelemetry({ ...options, settings: config?.telemetry, folder: config?.folder ?? home })
 }
 
-/** Where none is configured there is but our own, and the code of the others is not loaded. */
+/** Where there are but functions, or none, the code of the others is not loaded. */
 async function openAgents(
   config: LoadedConfig | undefined,
   ports: Omit<AgentPorts, 'servers'>,
   openServers: () => Promise<McpServers>,
 ): Promise<ReadonlyMap<string, AnyAgent>> {
-  if (config !== undefined && config.agents.size > 0)
+  const functions = openFunctions(config)
+  if (config !== undefined && functions.length < config.agents.size)
     return (await import('./agents/open-agents.ts')).openAllAgents(config, { ...ports, servers: await openServers() })
-  const own = openOwnAgent(config, ports)
-  return new Map([[own.name, own]])
+  return new Map([...functions, openOwnAgent(config, ports)].map((agent) => [agent.name, agent]))
 }
+
+const openFunctions = (config: LoadedConfig | undefined): AnyAgent[] =>
+  [...(config?.agents ?? [])].flatMap(([name, agent]) => (isFunction(agent) ? openFunction(name, agent, config!) : []))
 
 async function asDaemon(options: CrewOptions): Promise<Pick<WorkerOptions, 'wakes' | 'notifies' | 'keeper'>> {
   const [{ openChannels, openSigner }, { Keeper, forgetting }] = await Promise.all([

@@ -259,6 +259,34 @@ test('whoever only reads what waits loads nothing of what carries runs out, and 
   })
 })
 
+const CALLING = `
+  const { createRuntime, defineFunction } = await import('holdfast')
+  const double = defineFunction('double', ({ input }) => input * 2)
+  const runtime = await createRuntime({ home: 'home', agents: [double] })
+  await runtime.start()
+  const doubled = await (await runtime.call({ function: 'double', input: 21 })).result()
+  const slow = ['child_process', 'dgram', 'dns', 'http']
+  const loaded = slow.filter((name) => process.moduleLoadList.includes('NativeModule ' + name))
+  await runtime.close()
+  console.log(JSON.stringify({ doubled, loaded }))
+`
+
+test('a program of functions alone loads nothing that starts processes or asks other machines', () => {
+  const folder = project({ 'call.mjs': CALLING })
+  expect(run(folder, process.execPath, 'call.mjs')).toEqual({
+    status: 0,
+    stderr: '',
+    stdout: '{"doubled":42,"loaded":[]}\n',
+  })
+})
+
+test('what is loaded is written in ASCII: with one letter more, a file takes twice its room in memory', () => {
+  const dist = join(installed(), 'dist')
+  const files = readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.js'))
+  expect(files.length).toBeGreaterThan(50)
+  expect(files.filter((name) => /[\u0080-\uffff]/.test(readFileSync(join(dist, name), 'utf8')))).toEqual([])
+})
+
 const PEERS = `
   const { registerHooks } = await import('node:module')
   const loaded = new Set()

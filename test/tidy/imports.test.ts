@@ -73,11 +73,13 @@ test('a door with SQL, a stray child process and a missing file are found', () =
     'src/store/sql.ts': '',
     'src/server/routes.ts': `import { x } from '../store/sql.ts'`,
     'src/runs/run.ts': `const { spawn } = await import('node:child_process')`,
+    'src/runs/claim.ts': `const { spawn } = process.getBuiltinModule('node:child_process')`,
     'src/cli/main.ts': `import '../runs/gone.ts'`,
   })
   expect(wrongImports(files)).toEqual([
     expect.stringContaining('src/server/routes.ts imports src/store/sql.ts, which is only for src/store/,'),
     'src/runs/run.ts imports node:child_process, which is only for src/processes/, src/cli/demo/outside.ts',
+    'src/runs/claim.ts imports node:child_process, which is only for src/processes/, src/cli/demo/outside.ts',
     'src/cli/main.ts imports src/runs/gone.ts, which is not a file of src',
   ])
 })

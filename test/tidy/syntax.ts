@@ -101,12 +101,19 @@ const IMPORTING = new Set([
 export function importsOf(file: SourceFile): Import[] {
   const found: Import[] = []
   walk(parse(file), (node) => {
-    const source = node['source'] as Node | null | undefined
-    if (!IMPORTING.has(node.type) || typeof source?.['value'] !== 'string') return
+    const source = askedOfNode(node) ?? (IMPORTING.has(node.type) ? (node['source'] as Node | null | undefined) : null)
+    if (typeof source?.['value'] !== 'string') return
     const kind = node['importKind'] ?? node['exportKind']
     found.push({ specifier: source['value'], typeOnly: kind === 'type' || node.type === 'TSImportType' })
   })
   return found
+}
+
+/** `process.getBuiltinModule('node:…')` is an import like any other, made later. */
+function askedOfNode(node: Node): Node | undefined {
+  if (node.type !== 'CallExpression') return undefined
+  const isAsking = dottedName(node['callee']) === 'process.getBuiltinModule'
+  return isAsking ? (node['arguments'] as readonly Node[])[0] : undefined
 }
 
 /** Where a relative import leads, from the root; undefined for packages. */

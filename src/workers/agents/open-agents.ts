@@ -8,7 +8,6 @@ import type { AgentConfig } from '../../config/agent.ts'
 import type { Config } from '../../config/config.ts'
 import { PRESETS } from '../../clients/preset.ts'
 import { nameOfModel } from '../../define/model.ts'
-import type { FunctionBody } from '../../define/function.ts'
 import { isDefinedTool, openDefinedTool } from '../../define/defined-tool.ts'
 import type { Tool } from '../../loop/ports.ts'
 import { contextTokensOf } from '../../model/prices.ts'
@@ -28,6 +27,7 @@ import { openClient } from './client-agent.ts'
 import { agentVariables } from './command-agent.ts'
 import type { CommandAgent } from './command-agent.ts'
 import type { AnyAgent, OpenAgent } from './execute-agent.ts'
+import { openFunction } from '../functions/open-function.ts'
 import { openOwnAgent } from '../functions/own-agent.ts'
 
 export interface AgentPorts {
@@ -87,18 +87,8 @@ function openOne(
   config: Config & { readonly folder: string },
   ports: AgentPorts,
 ): AnyAgent {
-  if (agent.kind === 'function') return openFunction(name, agent.body, config)
+  if (agent.kind === 'function') return openFunction(name, agent, config)
   return agent.kind === 'model' ? openAgent(name, agent, config, ports) : openCommand(name, agent, config, ports)
-}
-
-function openFunction(name: string, body: FunctionBody, { policy, approvalMs, prices }: Config): AnyAgent {
-  return {
-    name,
-    body,
-    policy,
-    ...(prices === undefined ? {} : { prices }),
-    ...(approvalMs === undefined ? {} : { approvalMs }),
-  }
 }
 
 function openAgent(
