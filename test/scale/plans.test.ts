@@ -154,6 +154,25 @@ test('no statement reads through a table that grows on SQLite, whose plans do no
   expect(found).toEqual([])
 })
 
+test('on SQLite a run of an agent that is under way is found by itself, and not among all that its thread ever had', () => {
+  const database = new DatabaseSync(':memory:')
+  onTestFinished(() => database.close())
+  database.enableDefensive(false)
+  for (const migration of MIGRATIONS) for (const statement of migration.statements(SQLITE)) database.exec(statement)
+  // All calls of a function share a thread.
+  const asking = [...prepared].filter(
+    (text) => isOurs(text) && /kind = 'agent' and (\w+\.)?state in \('queued'/.test(text),
+  )
+  expect(asking.length).toBeGreaterThan(1)
+  const passedBy = asking.filter((text) => {
+    const plan = database.prepare(`explain query plan ${text}`).all() as { detail: string }[]
+    return !plan.some(({ detail }) => /USING INDEX runs_one_agent \(thread_id=\?\)/.test(detail))
+  })
+  expect(passedBy.map(oneLine)).toEqual([])
+  const numbers = database.prepare(`select count(*) as n from sqlite_stat1 where idx = 'runs_one_agent'`).get()
+  expect(numbers).toEqual({ n: 1 })
+})
+
 /** Indexes are made when the rows are there: that takes a third of the time. */
 async function fill(client: pg.Client, schema: string): Promise<void> {
   const { rows } = await client.query<{ name: string; text: string }>(

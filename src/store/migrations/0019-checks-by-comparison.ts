@@ -43,10 +43,14 @@ export const checksByComparison: Migration = {
             ),
           ),
           'pragma writable_schema = reset',
-          // The same in what an index is about; of calls, which it is not about, the first word is enough.
+          // What an index is about is a list too. That of a call is not looked at: its input says first that it is none of these. As
+          // comparisons it would not be known again by who asks with the list, and all that a thread ever had would be looked through.
           'drop index runs_one_agent',
           `create unique index runs_one_agent on runs (thread_id)
-            where input is null and kind = 'agent' and (${asComparisons('state', ['queued', 'running', 'parked'])})`,
+            where input is null and kind = 'agent' and state in ('queued', 'running', 'parked')`,
+          // Its numbers went with it.
+          `insert into sqlite_stat1 (tbl, idx, stat) values ('runs', 'runs_one_agent', '1000 1')`,
+          'analyze sqlite_schema',
         ]
       : [],
 }
