@@ -166,10 +166,11 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
     return step === undefined ? this.#recorded.hasCutOff : this.#recorded.hasBegun(step)
   }
 
-  /** Undefined: no write is under way. Else resolves when that is so, or when they are left behind. */
+  /** Undefined: nothing is under way, and nothing begins any more. Else resolves when that is so, or when they are left behind. */
   quiet(): Promise<void> | undefined {
-    if (this.#isQuiet()) return undefined
-    return new Promise((resolve) => this.#whenQuiet.push(resolve))
+    if (!this.#isQuiet()) return new Promise((resolve) => this.#whenQuiet.push(resolve))
+    this.#halting.over()
+    return undefined
   }
 
   /** It was told to stop, and has had its time to do so. */
@@ -395,7 +396,10 @@ export class RecordedRun implements FunctionRun, HasOwnLoop {
   }
 
   #tellQuiet(): void {
-    if (this.#whenQuiet.length > 0 && this.#isQuiet()) for (const tell of this.#whenQuiet.splice(0)) tell()
+    if (this.#whenQuiet.length === 0 || !this.#isQuiet()) return
+    // A branch that nobody waits for could come to its next step while the end is being recorded, and share its commit.
+    this.#halting.over()
+    for (const tell of this.#whenQuiet.splice(0)) tell()
   }
 
   /** It had begun before: by an earlier worker, which was lost, or before its run was parked. */

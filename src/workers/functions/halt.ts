@@ -12,16 +12,22 @@ export type Halt =
 /** The first reason counts. */
 export class Halting {
   #halt: Halt | undefined
+  #isOver = false
   readonly #waiting: ((halt: Halt) => void)[] = []
 
   get isSo(): boolean {
-    return this.#halt !== undefined
+    return this.#halt !== undefined || this.#isOver
   }
 
   halt(halt: Halt): void {
     if (this.#halt !== undefined) return
     this.#halt = halt
     for (const tell of this.#waiting) tell(halt)
+  }
+
+  /** Its code has come to its end: what comes later does not begin, and nobody is told why. */
+  over(): void {
+    this.#isOver = true
   }
 
   /** Tells at once where it is so already. */
