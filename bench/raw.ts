@@ -21,7 +21,7 @@ let serial = 0
 
 async function rawSqlite(folder: string): Promise<RawCommit> {
   const database = new DatabaseSync(join(folder, `raw-${(serial += 1)}.db`))
-  database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 2000')
+  database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 4000')
   database.exec('create table steps (id integer primary key, payload text not null) strict')
   const insert = database.prepare('insert into steps (payload) values (?)')
   return {

@@ -107,7 +107,7 @@ const about = () => ({
     pg: versionOf('pg'),
   },
   settings: {
-    sqlite: 'journal_mode=wal synchronous=full wal_autocheckpoint=2000',
+    sqlite: 'journal_mode=wal synchronous=full wal_autocheckpoint=4000',
     postgres: Object.entries({ ...POSTGRES_SETTINGS, fsync: 'on' })
       .map((pair) => pair.join('='))
       .join(' '),

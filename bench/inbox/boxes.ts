@@ -73,7 +73,7 @@ function grouped(commit: (count: number) => void | Promise<void>) {
 
 export function openRawSqlite(folder: string, name: string): Box {
   const database = new DatabaseSync(join(folder, `${name}.db`))
-  database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 2000')
+  database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 4000')
   database.exec(`create table box (id integer primary key, ${COLUMNS}) strict; ${INDEX}`)
   const insert = database.prepare(`insert into box (state, payload) values ('pending', ?)`)
   const lease = database.prepare(`update box set state = 'leased', delivery = ?

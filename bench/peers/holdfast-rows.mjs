@@ -22,10 +22,10 @@ export default {
     const { DatabaseSync } = await import('node:sqlite')
     const { randomUUIDv7 } = await import('node:crypto')
     const database = new DatabaseSync(`${home()}/holdfast.db`, { enableForeignKeyConstraints: true })
-    database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 2000')
+    database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 4000')
     // As a worker of the product does when it starts: its log is as long as it gets, so no commit waits for the file to become longer.
     database.exec(
-      'begin immediate; create table filling (what blob); insert into filling values (zeroblob(10240000)); rollback',
+      'begin immediate; create table filling (what blob); insert into filling values (zeroblob(18432000)); rollback',
     )
     const { id } = database.prepare('select worker_id as id from attempts limit 1').get()
     const rows = new Rows(database, () => randomUUIDv7().replaceAll('-', ''), id)

@@ -38,7 +38,7 @@ async function timed(rows: number, work: () => Promise<void>): Promise<number> {
 /** One caller after the other, `batch` rows a commit, written by hand. */
 export function rawSqlite(folder: string, name: string, batch: number): Contender {
   const database = new DatabaseSync(join(folder, `${name}.db`))
-  database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 2000')
+  database.exec('pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 4000')
   database.exec(`create table bench ${COLUMNS} strict`)
   const insert = database.prepare('insert into bench (id, run_id, payload) values (?, ?, ?)')
   const write = (count: number) => {

@@ -14,8 +14,11 @@ export const LIMITS = {
   blockingWaitMs: 4,
   /** A new database is switched to its write-ahead log under a lock; of several processes that open it together each waits so long. */
   openWaitMs: 5_000,
-  /** On SQLite: the log is written back into the database when it has so many pages (8 MB), and begins again at its start. */
-  logPages: 2_000,
+  /** On SQLite: the log is written back into the database within a commit when it has so many pages (16 MB), and begins again at its start. */
+  logPages: 4_000,
+  /** It is written back earlier in a moment of rest: once it has so many pages, about, and nobody has committed anything for so long. */
+  restLogPages: 1_000,
+  restMs: 50,
   /** A process that died leaves its writer's row, which says what its last commit was. Nobody asks for it so long after that. */
   writersKeptMs: 7 * 86_400_000,
   /** Look for other processes' commits this often when no file notification came (network mounts, lost events). */

@@ -228,6 +228,11 @@ export class Connection {
     return this.ask('pragma wal_checkpoint(full)') === 0
   }
 
+  /** As much of the log as nobody reads there any more. */
+  writeBack(): void {
+    this.ask('pragma wal_checkpoint(passive)')
+  }
+
   close(): void {
     if (this.#database.isOpen) this.#database.close()
   }

@@ -12,6 +12,7 @@ import type { Change, Query } from '../transition.ts'
 import { Unlikely } from './connection.ts'
 import type { Connection } from './connection.ts'
 import { explain, isBusy, isFull } from './errors.ts'
+import { WriteBack } from './write-back.ts'
 
 /**
  * Transitions that arrive together share one commit, so one sync pays for all of them:
@@ -64,10 +65,12 @@ export class GroupCommit {
   #batch = 0
   #named: string | undefined
   #closed = false
+  readonly #writeBack: WriteBack
 
   constructor(connection: Connection, options: GroupCommitOptions) {
     this.#connection = connection
     this.#options = options
+    this.#writeBack = new WriteBack(options.clock, () => this.#writeLogBack())
   }
 
   /** Whoever only reads needs no name, and leaves no row. */
@@ -96,6 +99,7 @@ export class GroupCommit {
   async close(): Promise<void> {
     this.#closed = true
     await this.#flushing
+    this.#writeBack.close()
     const connection = this.#connection
     this.#connection = undefined
     try {
@@ -182,6 +186,7 @@ export class GroupCommit {
     } catch (error) {
       return { kind: 'unknown', error, batch: this.#batch, settle }
     }
+    this.#writeBack.committed(connection.changes() - changesBefore)
     settle()
     return { kind: 'committed' }
   }
@@ -236,6 +241,15 @@ export class GroupCommit {
       // Half a seal would keep the write lock from everybody.
       this.#disconnect()
       return failed
+    }
+  }
+
+  /** Nobody waits for it: what fails now fails again within a commit, if it has to. */
+  #writeLogBack(): void {
+    try {
+      if (this.#flushing === undefined) this.#connection?.writeBack()
+    } catch {
+      // As SQLite itself has it, where it writes back after a commit.
     }
   }
 
