@@ -95,14 +95,19 @@ export class Renderer {
   ): Request {
     for (const { joint } of likely) this.#numberOf(joint)
     const groups = likely.toSorted((a, b) => this.#placeOf(a.joint) - this.#placeOf(b.joint))
-    const isAlone = groups.every(({ joint, rows }) => rows.length === joint.columns.length)
+    const likelyAs = groups.every((asked) => countOf(asked) === 1) ? 1 : 'arrays'
+    const toldAs = told === undefined || countOf(told) > MOST_AS_ROWS ? 'arrays' : countOf(told)
     const all = told === undefined ? groups : [...groups, told]
-    const id = `${isAlone ? 'alone ' : ''}${groups.length}:${all.map(({ joint }) => this.#numberOf(joint)).join()}`
+    const id = `${likelyAs} ${toldAs} ${groups.length}:${all.map(({ joint }) => this.#numberOf(joint)).join()}`
     let text = this.#closings.get(id)
-    if (text === undefined) this.#closings.set(id, (text = closingText(groups, told, around, isAlone ? 'row' : 'rows')))
-    const given = groups.flatMap(({ joint, rows }) => (isAlone ? this.#row(joint, rows) : this.#arrays(joint, rows)))
-    const events = told === undefined ? [] : this.#arrays(told.joint, told.rows)
+    if (text === undefined) this.#closings.set(id, (text = closingText(groups, told, around, { likelyAs, toldAs })))
+    const given = groups.flatMap((asked) => this.#given(asked, likelyAs))
+    const events = told === undefined ? [] : this.#given(told, toldAs)
     return this.own({ text, values: [...given, ...events, ...values], name: '' })
+  }
+
+  #given({ joint, rows }: Asked, manner: Manner) {
+    return manner === 'arrays' ? this.#arrays(joint, rows) : this.#rows(joint, rows)
   }
 
   /** The same for the same joints. First what the others may look at; then who relies on a row, which another of them may change. */
@@ -125,10 +130,9 @@ export class Renderer {
     })
   }
 
-  #row({ columns }: Joint, row: Values) {
-    return columns.map(([, type], column) => {
-      const value = row[column] ?? null
-      if (type !== 'text' || typeof value !== 'string') return value
+  #rows({ columns }: Joint, rows: Values) {
+    return rows.map((value, place) => {
+      if (columns[place % columns.length]![1] !== 'text' || typeof value !== 'string') return value
       return this.#codec === undefined ? withoutNul(value) : this.#codec.seal(withoutNul(value))
     })
   }
@@ -183,25 +187,36 @@ function placed({ returns, many }: Joint, number: number): number {
   return many.strings.some((part) => part.includes(unchanged.strings[0]!)) ? number - MOST_JOINTS : number
 }
 
-/** How a joint statement is given its rows: each column as an array, or one row as it is. */
-type Manner = 'rows' | 'row'
+/** How a joint statement is given its rows: each column as an array, or so many rows as they are. */
+type Manner = 'arrays' | number
+
+/** An event or two come with most commits of a caller who is alone. */
+const MOST_AS_ROWS = 3
 
 /** A joint statement whose values are the parameters after the first so many. */
-function jointText({ columns, many }: Joint, after: number, manner: Manner = 'rows'): string {
-  const given = columns.map(
-    ([name, type], index) => [name, `$${after + index + 1}::${type === 'word' ? 'text' : type}`] as const,
-  )
-  return render(many).replace(GIVEN.strings[0]!, manner === 'row' ? rowOf(given) : rowsOf(given))
+function jointText({ columns, many }: Joint, after: number, manner: Manner = 'arrays'): string {
+  const typed = columns.map(([name, type]) => [name, type === 'word' ? 'text' : type] as const)
+  const given =
+    manner === 'arrays' ? arraysOf(typed, after) : manner === 1 ? rowOf(typed, after) : rowsOf(typed, after, manner)
+  return render(many).replace(GIVEN.strings[0]!, given)
 }
 
-type Columns = readonly (readonly [name: string, value: string])[]
+type Columns = readonly (readonly [name: string, type: string])[]
 
-const rowsOf = (given: Columns) =>
-  `unnest(${given.map(([, value]) => `${value}[]`).join(', ')}) with ordinality as given (${[...given.map(([name]) => name), 'place'].join(', ')})`
+const named = (columns: Columns) => `as given (${[...columns.map(([name]) => name), 'place'].join(', ')})`
+
+const arraysOf = (columns: Columns, after: number) =>
+  `unnest(${columns.map(([, type], index) => `$${after + index + 1}::${type}[]`).join(', ')}) with ordinality ${named(columns)}`
 
 /** By arrays a server makes a table of one row, sorts it and joins it: a quarter of its work for a call that is alone. */
-const rowOf = (given: Columns) =>
-  `(select ${given.map(([name, value]) => `${value} as ${name}`).join(', ')}, 1 as place) as given`
+const rowOf = (columns: Columns, after: number) =>
+  `(select ${columns.map(([name, type], index) => `$${after + index + 1}::${type} as ${name}`).join(', ')}, 1 as place) as given`
+
+const rowsOf = (columns: Columns, after: number, count: number) => {
+  const row = (place: number) =>
+    columns.map(([, type], index) => `$${after + place * columns.length + index + 1}::${type}`).join(', ')
+  return `(values ${Array.from({ length: count }, (_, place) => `(${row(place)}, ${place + 1})`).join(', ')}) ${named(columns)}`
+}
 
 function withAnswers(joint: Joint): string {
   return joint.key.length === 0 ? jointText(joint, 0) : `${jointText(joint, 0)} ${returning(joint)}`
@@ -227,13 +242,20 @@ const checkOf = (name: string, array: number) => `(1 / ((select count(*) from ${
 /** The column of a closing that has the rows which it put into a table. */
 export const lateOf = (table: string) => `late_${table}`
 
-function closingText(groups: readonly Asked[], events: Asked | undefined, around: Closing, manner: Manner): string {
+const countOf = ({ joint, rows }: Asked): number => rows.length / joint.columns.length
+
+function closingText(
+  groups: readonly Asked[],
+  events: Asked | undefined,
+  around: Closing,
+  { likelyAs, toldAs }: { readonly likelyAs: Manner; readonly toldAs: Manner },
+): string {
   let after = 0
   const place = ({ columns }: Joint) => (after += columns.length) - columns.length
   const parts = groups.map(({ joint }, index) => {
     const from = place(joint)
     const name = `likely${index}`
-    return { name, text: `${name} as (${changing(joint, from, manner)}),`, check: checkOf(name, from + 1) }
+    return { name, text: `${name} as (${changing(joint, from, likelyAs)}),`, check: checkOf(name, from + 1) }
   })
   const telling = groups.flatMap(({ joint }, index) =>
     joint.returns === undefined ? [] : [{ name: `likely${index}`, table: joint.table }],
@@ -249,12 +271,11 @@ function closingText(groups: readonly Asked[], events: Asked | undefined, around
     parts.map(({ text }) => text).join('\n    '),
   )
   const told =
-    events === undefined
-      ? undefined
-      : jointText(events.joint, place(events.joint)).replace(' from unnest(', ' from ordered, unnest(')
+    events && jointText(events.joint, after, toldAs).replace(/ from (?=unnest\(|\((select|values) )/, ' from ordered, ')
+  if (events !== undefined) after += events.joint.columns.length * (toldAs === 'arrays' ? 1 : toldAs)
   const [lane, batch] = [`$${after + 1}`, `$${after + 2}`]
   const checked =
-    manner === 'row'
+    likelyAs === 1
       ? `select 1 as yes${parts.length === 0 ? '' : ` from ${parts.map(({ name }) => name).join(', ')}`}`
       : `select ${['1', ...parts.map(({ check }) => check)].join(' * ')} as yes`
   return `with ${likely}${around({ checked, told, late, lane, batch })}`
