@@ -1,20 +1,33 @@
 import { digestOf } from '../base/canonical-json.ts'
 import { invariant } from '../base/errors.ts'
 import type { AttemptId, RunId, ThreadId, WorkerId } from '../base/ids.ts'
-import { recording } from '../events/event.ts'
+import { foreseeEvent, recording } from '../events/event.ts'
+import type { NewEvent } from '../events/event.ts'
 import { integer, json, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import type { Sql } from '../store/sql.ts'
-import { literals, now, skipLocked, sql, storedIn, unindexed } from '../store/sql.ts'
-import { GIVEN, all, change, changed, first, one, run, single, together } from '../store/transition.ts'
-import type { Given, Giving, Joint, Query, Transition } from '../store/transition.ts'
+import { kept, literals, now, skipLocked, sql, storedIn, unindexed } from '../store/sql.ts'
+import {
+  GIVEN,
+  all,
+  change,
+  changed,
+  first,
+  foreseen,
+  giving,
+  one,
+  run,
+  single,
+  together,
+} from '../store/transition.ts'
+import type { Ask, Giving, Joint, Query, Transition, Values } from '../store/transition.ts'
 import { openThread } from '../threads/thread.ts'
 import type { AttemptRef } from './attempt.ts'
 import { fullAgents, isLimited, releaseSlots, takeSlots } from './capacity.ts'
 import type { CapacityLimits } from './capacity.ts'
 import type { AgentRequest } from './run.ts'
 import { handOverRun } from './recover.ts'
-import { beginFirstStep, withdrawStep } from './step.ts'
+import { BEGUN_FIRST, withdrawStep } from './step.ts'
 import type { StepsRef } from './step.ts'
 
 /**
@@ -77,23 +90,42 @@ export function* openCalls(agent: string, threadId: ThreadId = threadOfCalls(age
 const threadOf = ({ agent, threadId }: NewCall) => threadId ?? threadOfCalls(agent)
 
 /** Stores calls to be carried out, whose function's thread is open. */
-export function* callAll(calls: readonly NewCall[]): Transition<Called[]> {
-  const stored = yield* together(calls.map((call) => insertCall(call)))
-  const called: Called[] = []
-  for (const [index, call] of calls.entries()) called.push(yield* calledAs(call, stored[index]))
-  return called
-}
+export const callAll = foreseen(
+  function* callAll(calls: readonly NewCall[]): Transition<Called[]> {
+    const stored = yield* together(calls.map((call) => insertCall(call)))
+    const called: Called[] = []
+    for (const [index, call] of calls.entries()) called.push(yield* calledAs(call, stored[index]))
+    return called
+  },
+  (ask, calls) => (calls.some(isKeyed) ? undefined : calls.map((call) => foreseeCalled(ask, call))),
+)
 
 /** The same for one, by itself: whoever shares its commit shares its statements. */
-export function* callOne(call: NewCall): Transition<Called> {
-  return yield* calledAs(call, yield* insertCall(call))
+export const callOne = foreseen(
+  function* callOne(call: NewCall): Transition<Called> {
+    return yield* calledAs(call, yield* insertCall(call))
+  },
+  (ask, call) => (isKeyed(call) ? undefined : foreseeCalled(ask, call)),
+)
+
+/** Whoever calls with a key may have called before. */
+const isKeyed = ({ key }: NewCall): boolean => key !== undefined
+
+function foreseeCalled(ask: Ask, call: NewCall): Called {
+  putCall(ask.rows(CALLS), call)
+  foreseeEvent(ask, toldOfCall(call), CALL_QUEUED)
+  return { kind: 'called', runId: call.id }
 }
 
 function* calledAs(call: NewCall, stored: number | undefined): Transition<Called> {
   if (stored !== 1) return yield* knownCall(call)
+  yield recording(toldOfCall(call), CALL_QUEUED)
+  return { kind: 'called', runId: call.id }
+}
+
+function toldOfCall(call: NewCall): NewEvent {
   const { id: runId, agent, priority = 0 } = call
-  yield recording({ type: 'run.queued', threadId: threadOf(call), runId, data: { agent, priority } }, CALL_QUEUED)
-  return { kind: 'called', runId }
+  return { type: 'run.queued', threadId: threadOf(call), runId, data: { agent, priority } }
 }
 
 /** What two calls with one key must agree on; without a key nobody asks. */
@@ -120,26 +152,42 @@ export function claimedHere(call: NewCall, { attemptId }: CallPlace): ClaimedCal
  * Stores a call and claims it in the same commit: whoever calls has a free place for it, and nothing waits before it. With it
  * the intents of the steps that it begins with.
  */
-export function* callHere(call: NewCall, place: CallPlace, steps: readonly string[] = []): Transition<CalledHere> {
-  const { id, agent, priority = 0 } = call
-  const { workerId } = place
-  // What begins with a call is asked with the first of its kind: those of a keyed one could come before it is stored.
-  invariant(call.key === undefined || steps.length === 0, `the keyed call ${id} begins with steps`)
-  const unstored = claimedHere(call, place)
-  const { threadId } = unstored
-  const [stored, attempts] =
-    call.key === undefined
-      ? yield* storedAtOnce(call, unstored, place)
-      : yield* storedUnlessKnown(call, unstored, place)
-  if (stored === undefined) return yield* knownCall(call)
-  // Without it nobody would ever take it over.
-  invariant(attempts === 1, `the call ${id} was stored without its claim`)
-  for (const step of steps) yield beginFirstStep(refOfCall(unstored), step)
-  yield recording({ type: 'run.queued', threadId, runId: id, data: { agent, priority } }, null)
-  yield recording({ type: 'run.started', threadId, runId: id, data: { attempt: 1, fence: 1, workerId } }, null)
-  // Its number may come with the commit, into what stands for it until then.
+export const callHere = foreseen(
+  function* callHere(call: NewCall, place: CallPlace, steps: readonly string[] = []): Transition<CalledHere> {
+    // What begins with a call is asked with the first of its kind: those of a keyed one could come before it is stored.
+    invariant(!isKeyed(call) || steps.length === 0, `the keyed call ${call.id} begins with steps`)
+    const unstored = claimedHere(call, place)
+    const [stored, attempts] = isKeyed(call)
+      ? yield* storedUnlessKnown(call, unstored, place)
+      : yield* storedAtOnce(call, unstored, place)
+    if (stored === undefined) return yield* knownCall(call)
+    // Without it nobody would ever take it over.
+    invariant(attempts === 1, `the call ${call.id} was stored without its claim`)
+    for (const step of steps) yield giving(BEGUN_FIRST, refOfCall(unstored), step)
+    yield recording(toldOfCall(call), null)
+    yield recording(toldOfStart(unstored, place), null)
+    return claimedAs(unstored, stored)
+  },
+  (ask, call, place, steps = []) => {
+    if (isKeyed(call)) return undefined
+    const unstored = claimedHere(call, place)
+    const stored = ask.row(insertCallHere(call))
+    putAttempt(ask.rows(FIRST_ATTEMPTS), unstored, place)
+    for (const step of steps) BEGUN_FIRST.put(ask.rows(BEGUN_FIRST.joint), refOfCall(unstored), step)
+    foreseeEvent(ask, toldOfCall(call), null)
+    foreseeEvent(ask, toldOfStart(unstored, place), null)
+    return claimedAs(unstored, stored)
+  },
+)
+
+/** Its number may come with the commit, into what stands for it until then. */
+function claimedAs(unstored: ClaimedCall, stored: Decoded<typeof storedRow>): CalledHere {
   const { seq: _, ...claimed } = unstored
   return { kind: 'claimed', call: Object.assign(stored, claimed) }
+}
+
+function toldOfStart({ id: runId, threadId, attempt, fence }: ClaimedCall, { workerId }: CallPlace): NewEvent {
+  return { type: 'run.started', threadId, runId, data: { attempt, fence, workerId } }
 }
 
 type Stored = [stored: Decoded<typeof storedRow> | undefined, attempts: number]
@@ -147,12 +195,12 @@ type Stored = [stored: Decoded<typeof storedRow> | undefined, attempts: number]
 /** Nobody can know it yet. What comes with it is as likely as it is, so nobody waits for it. */
 function* storedAtOnce(call: NewCall, claimed: ClaimedCall, place: CallPlace): Transition<Stored> {
   const stored = yield* insertCallHere(call)
-  return [stored, stored === undefined ? 0 : yield* insertFirstAttempt(call, claimed, place)]
+  return [stored, stored === undefined ? 0 : yield* insertAttempt(FIRST_ATTEMPTS, claimed, place)]
 }
 
 /** One round trip for both: whoever has its key may have called before. */
 const storedUnlessKnown = (call: NewCall, claimed: ClaimedCall, place: CallPlace): Transition<Stored> =>
-  together([insertCallHere(call), insertFirstAttempt(call, claimed, place)])
+  together([insertCallHere(call), insertAttempt(KEYED_FIRST_ATTEMPTS, claimed, place)])
 
 /**
  * It cannot be carried out here after all: none of the steps that it was to begin with has begun, and nobody is to ask whether. The
@@ -176,17 +224,26 @@ function* knownCall(call: NewCall): Transition<Exclude<Called, { kind: 'called' 
 
 const storedRow = row({ seq: integer })
 
-const valuesOf = (call: NewCall) => {
+function putCall(rows: Values, call: NewCall): void {
   const { id, agent, input, priority = 0, key = null } = call
   // Not always the thread that all calls share: see `threadOf`.
-  return [id, threadOf(call), agent, priority, textOf(requestOf(call)), digestOfCall(call), key, input]
+  rows.push(id, threadOf(call), agent, priority, textOf(requestOf(call)), digestOfCall(call), key, input)
 }
 
-const insertCall = (call: NewCall): Query<number> =>
-  change(call.key === undefined ? CALLS : KEYED_CALLS, valuesOf(call))
+function valuesOf(call: NewCall): Values {
+  const values: Values = []
+  putCall(values, call)
+  return values
+}
+
+const insertCall = (call: NewCall): Query<number> => change(isKeyed(call) ? KEYED_CALLS : CALLS, valuesOf(call))
 
 const insertCallHere = (call: NewCall): Query<Decoded<typeof storedRow> | undefined> =>
-  changed(storedRow, call.key === undefined ? CALLS_HERE : KEYED_CALLS_HERE, valuesOf(call))
+  changed(storedRow, isKeyed(call) ? KEYED_CALLS_HERE : CALLS_HERE, valuesOf(call))
+
+/** The one that all calls of a function share is never forgotten: nobody has to look, and thousands to hold the same row. */
+const OF_A_THREAD = sql`(given.thread_id = 'calls:' || given.agent
+  or exists (select 1 from threads where threads.id = given.thread_id ${kept}))`
 
 const CALLS: Joint = {
   table: 'runs',
@@ -205,7 +262,7 @@ const CALLS: Joint = {
   many: sql`insert into runs (id, thread_id, agent, state, priority, request, request_digest, submit_key, kind, input, created_at)
     select given.id, given.thread_id, given.agent, 'queued', given.priority, given.request, given.request_digest, given.submit_key,
       'agent', given.input, ${now}
-    from ${GIVEN} order by place on conflict do nothing`,
+    from ${GIVEN} where ${OF_A_THREAD} order by place on conflict do nothing`,
 }
 
 /** Whoever calls again, with the same key, does so because it may be known. */
@@ -218,7 +275,7 @@ const CALLS_HERE: Joint = {
       fence, attempt, started_at)
     select given.id, given.thread_id, given.agent, 'running', given.priority, given.request, given.request_digest, given.submit_key,
       'agent', given.input, ${now}, 1, 1, ${now}
-    from ${GIVEN} order by place on conflict do nothing`,
+    from ${GIVEN} where ${OF_A_THREAD} order by place on conflict do nothing`,
 }
 
 const KEYED_CALLS_HERE: Joint = { ...CALLS_HERE, likely: false }
@@ -273,7 +330,7 @@ export function* claimCalls({ workerId, leaseMs, agents, attempts, limits }: Cal
   const free = agents.filter((agent) => !isLimited(limits, agent))
   const calls = free.length === 0 ? [] : yield* takeCalls(free, attempts)
   if (free.length < agents.length) yield* takeLimited(calls, agents, attempts, limits)
-  yield* together(calls.map((call) => insertCallAttempt(call, workerId, leaseMs)))
+  yield* together(calls.map((call) => insertAttempt(ATTEMPTS, call, { workerId, leaseMs })))
   for (const call of calls) {
     const { seq: runSeq, threadId, attempt: number, fence } = call
     yield recording({ type: 'run.started', threadId, runSeq, data: { attempt: number, fence, workerId } }, null)
@@ -329,17 +386,20 @@ function* takeCalls(agents: readonly string[], attempts: readonly AttemptId[]): 
   return claimed.map((call, index) => ({ ...call, attemptId: attempts[index]! }))
 }
 
-const insertCallAttempt = (call: ClaimedCall, workerId: WorkerId, leaseMs: number): Query<number> =>
-  change(ATTEMPTS, attemptValues(call, workerId, leaseMs))
-
-/** The same where the call is stored with it. */
-const insertFirstAttempt = ({ key }: NewCall, claimed: ClaimedCall, { workerId, leaseMs }: CallPlace): Query<number> =>
-  change(key === undefined ? FIRST_ATTEMPTS : KEYED_FIRST_ATTEMPTS, attemptValues(claimed, workerId, leaseMs))
-
-function attemptValues(call: ClaimedCall, workerId: WorkerId, leaseMs: number): Given['values'] {
-  const { attemptId: id, id: runId, attempt: number, fence, slots = [] } = call
-  return [id, runId, number, fence, workerId, leaseMs, JSON.stringify(slots)]
+const insertAttempt = (joint: Joint, call: ClaimedCall, by: Claimant): Query<number> => {
+  const values: Values = []
+  putAttempt(values, call, by)
+  return change(joint, values)
 }
+
+type Claimant = Pick<CallPlace, 'workerId' | 'leaseMs'>
+
+function putAttempt(rows: Values, call: ClaimedCall, { workerId, leaseMs }: Claimant): void {
+  const { attemptId, id: runId, attempt: number, fence, slots = NO_SLOTS } = call
+  rows.push(attemptId, runId, number, fence, workerId, leaseMs, slots === NO_SLOTS ? '[]' : JSON.stringify(slots))
+}
+
+const NO_SLOTS: readonly string[] = []
 
 function attemptsOf(runs: Sql): Sql {
   return sql`insert into attempts (id, run_id, number, fence, worker_id, mark, slots, claimed_at, lease_until)

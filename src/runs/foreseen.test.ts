@@ -3,7 +3,9 @@ import { expect, test, vi } from 'vitest'
 import { Rounds } from '../store/rounds.ts'
 import type { AnyChange } from '../store/rounds.ts'
 import type { Ask, Course } from '../store/transition.ts'
-import type { AttemptId, RunId, ThreadId } from '../base/ids.ts'
+import type { AttemptId, RunId, ThreadId, WorkerId } from '../base/ids.ts'
+import { callAll, callHere, callOne } from './call.ts'
+import type { NewCall } from './call.ts'
 import { finishCall } from './finish-call.ts'
 import type { FinishedCall } from './finish-call.ts'
 import type { Outcome } from './finish.ts'
@@ -33,27 +35,32 @@ const done: StepOutcome = {
 }
 
 function asked<Args extends readonly unknown[], T>(change: Course<Args, T>, args: Args) {
-  const rounds = new Rounds('silent')
+  const rounds = new Rounds(true)
   rounds.add(change as unknown as AnyChange, args)
   // Nothing is waited for.
   expect(rounds.next()).toBeUndefined()
   const { telling, silent } = rounds.takeAhead()
-  expect(telling).toEqual([])
+  rounds.hear(
+    telling,
+    telling.map((_, at) => ({ rows: [{ seq: at, fence: 1, state: 'running' }], changes: 1 })),
+  )
   const { deferred, topics } = rounds
-  return { silent: [...silent], deferred: [...deferred], topics: [...topics], values: rounds.values() }
+  const told = telling.map(({ given }) => given)
+  return { told, silent: [...silent], deferred: [...deferred], topics: [...topics], values: rounds.values() }
 }
 
 function expectTheSame<Args extends readonly unknown[], T>(change: Course<Args, T>, ...args: Args): void {
   const foreseen = asked(change, args)
-  expect(change.foresee!({ rows: () => [], tell: () => {} }, ...args)).toBeDefined()
+  expect(change.foresee!({ rows: () => [], row: <Late>() => ({}) as Late, tell: () => {} }, ...args)).toBeDefined()
   expect(foreseen).toEqual(asked((...given: Args) => change(...given), args))
   expect(foreseen.silent.length).toBeGreaterThan(0)
 }
 
 function expectNothing<Args extends readonly unknown[], T>(change: Course<Args, T>, ...args: Args): void {
-  const ask = { rows: vi.fn<Ask['rows']>(), tell: vi.fn<Ask['tell']>() }
+  const ask = { rows: vi.fn<Ask['rows']>(), row: vi.fn<() => never>(), tell: vi.fn<Ask['tell']>() }
   expect(change.foresee!(ask, ...args)).toBeUndefined()
   expect(ask.rows).not.toHaveBeenCalled()
+  expect(ask.row).not.toHaveBeenCalled()
   expect(ask.tell).not.toHaveBeenCalled()
 }
 
@@ -102,4 +109,29 @@ const otherEnds: Readonly<Record<string, readonly [call: Partial<FinishedCall>, 
 
 test.each(Object.entries(otherEnds))('nothing is foreseen, and nothing asked, of %s', (_, [ended, outcome]) => {
   expectNothing(finishCall, ref, { ...call, ...ended }, outcome, [done])
+})
+
+const newCall: NewCall = { id: 'run_1' as RunId, agent: 'adder', input: '3' }
+const place = { workerId: 'wrk_1' as WorkerId, leaseMs: 15_000, attemptId: 'att_1' as AttemptId }
+
+const calls: Readonly<Record<string, Partial<NewCall>>> = {
+  'as most are': {},
+  'with a priority and a time of its own': { priority: 3, timeoutMs: 1_000 },
+  'for which a schedule waits': { scheduled: true },
+  'on a thread of its own': { threadId: 'mine' as ThreadId },
+}
+
+test.each(Object.entries(calls))('a call %s: the same statements, foreseen or not', (_, more) => {
+  const given = { ...newCall, ...more }
+  expectTheSame(callOne, given)
+  expectTheSame(callAll, [given, { ...newCall, id: 'run_2' as RunId }])
+  expectTheSame(callHere, given, place)
+  expectTheSame(callHere, given, place, ['first', 'second'])
+})
+
+test('nothing is foreseen, and nothing asked, of a call that may be known', () => {
+  const keyed = { ...newCall, key: 'order-7' }
+  expectNothing(callOne, keyed)
+  expectNothing(callAll, [newCall, keyed])
+  expectNothing(callHere, keyed, place)
 })

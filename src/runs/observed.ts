@@ -1,7 +1,7 @@
 import { canonicalJson, digestOf } from '../base/canonical-json.ts'
 import type { RunId, ThreadId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
-import { now, sql } from '../store/sql.ts'
+import { kept, now, sql } from '../store/sql.ts'
 import { first } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { DECISION, ITS_CLIENT, holdRun, parkedJustNow } from './park.ts'
@@ -24,14 +24,14 @@ export function* beginObserved({ threadId, agent, parentThreadId, request }: Obs
   const begun = yield* first(
     runRow,
     sql`insert into runs (id, thread_id, agent, state, request, request_digest, parent_thread_id, kind, created_at, started_at)
-      values (${id}, ${threadId}, ${agent}, 'running', ${canonicalJson(request)}, ${digestOf(request)}, ${parentThreadId},
-        'observed', ${now}, ${now})
+      select ${id}, ${threadId}, ${agent}, 'running', ${canonicalJson(request)}, ${digestOf(request)}, ${parentThreadId},
+        'observed', ${now}, ${now} where exists (select 1 from threads where id = ${threadId} ${kept})
       on conflict do nothing returning *`,
   )
   if (begun === undefined) {
     const known = yield* findRun.single(id)
     if (known === undefined)
-      throw new Error(`the turn ${id} could not be recorded: its thread has another one under way`)
+      throw new Error(`the turn ${id} could not be recorded: its thread is gone, or has another one under way`)
     return known
   }
   yield* record({ type: 'run.started', threadId, runId: id, data: { observed: request.client } })

@@ -6,7 +6,7 @@ import type { NewEvent } from '../events/event.ts'
 import { integer, json, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
 import { among, now, sql, storedIn, unchanged } from '../store/sql.ts'
-import { GIVEN, all, change, changed, first, foreseen, giving, one, run, single } from '../store/transition.ts'
+import { GIVEN, all, changed, first, foreseen, giving, one, run, single } from '../store/transition.ts'
 import type { Ask, Giving, Joint, Query, Transition } from '../store/transition.ts'
 import type { AttemptRef } from './attempt.ts'
 
@@ -261,10 +261,6 @@ const READ: Settlement = {
   },
 }
 
-/** The intent of a write of a run that is stored with it, and whose number is not known yet. */
-export const beginFirstStep = ({ runId, fence }: AttemptRef, name: string): Query<number> =>
-  change(BEGUN_FIRST, [runId, fence, name])
-
 /** Its intent is taken back: whoever had it has not begun, and will not. */
 export const withdrawStep = ({ runId, fence }: AttemptRef, name: string): Query<number> =>
   run(sql`delete from steps where name = ${name} and state = 'started' and tries = 1
@@ -290,17 +286,21 @@ const BEGUN: Giving<[StepsRef, next: string]> = {
   },
 }
 
-const BEGUN_FIRST: Joint = {
-  ...BEGUN.joint,
-  columns: [
-    ['run_id', 'word'],
-    ['fence', 'bigint'],
-    ['name', 'text'],
-  ],
-  key: [],
-  many: sql`insert into steps (run_seq, name, effect, state, tries, started_at)
-    select stored.seq, given.name, 'write', 'started', 1, ${now}
-    from ${GIVEN}, ${storedIn('runs')} as stored
-    where stored.id = given.run_id and stored.fence = given.fence and stored.state = 'running'
-    on conflict do nothing`,
+/** The intent of a write of a run that is stored with it, and whose number is not known yet. */
+export const BEGUN_FIRST: Giving<[AttemptRef, name: string]> = {
+  put: (rows, { runId, fence }, name) => rows.push(runId, fence, name),
+  joint: {
+    ...BEGUN.joint,
+    columns: [
+      ['run_id', 'word'],
+      ['fence', 'bigint'],
+      ['name', 'text'],
+    ],
+    key: [],
+    many: sql`insert into steps (run_seq, name, effect, state, tries, started_at)
+      select stored.seq, given.name, 'write', 'started', 1, ${now}
+      from ${GIVEN}, ${storedIn('runs')} as stored
+      where stored.id = given.run_id and stored.fence = given.fence and stored.state = 'running'
+      on conflict do nothing`,
+  },
 }

@@ -28,7 +28,7 @@ function* stored(id: string): Transition<{ readonly id: string; readonly seq: nu
 const asAny = (made: unknown) => made as AnyChange
 
 test('a row that comes with the commit is filled into what was made of it', () => {
-  const rounds = new Rounds('all')
+  const rounds = new Rounds(true)
   rounds.add(asAny(stored), ['a'])
   rounds.add(asAny(stored), ['b'])
   expect(rounds.next()).toBeUndefined()
@@ -46,7 +46,7 @@ test('a row that comes with the commit is filled into what was made of it', () =
 })
 
 test('one that does not come is no row without values', () => {
-  const rounds = new Rounds('all')
+  const rounds = new Rounds(true)
   rounds.add(asAny(stored), ['a'])
   const { telling } = rounds.takeAhead()
   expect(() => rounds.hear(telling, [{ rows: [], changes: 0 }])).toThrow('was not')
@@ -64,10 +64,30 @@ test('nobody foresees what has to be waited for', () => {
       ask.rows(joint).push('a')
       return 'did not wait'
     })
-    expect(() => new Rounds('silent').add(asAny(course), ['it'])).toThrow('nobody waits')
+    expect(() => new Rounds(true).add(asAny(course), ['it'])).toThrow('nobody waits')
     // Where nobody hopes, nobody foresees.
-    const careful = new Rounds('none')
+    const careful = new Rounds(false)
     careful.add(asAny(course), ['it'])
     expect(careful.next()).toEqual([query])
   }
+})
+
+test('a row that is foreseen is filled in as well, and has to be likely', () => {
+  const shortly = foreseen(stored, (ask, id) => {
+    const number = ask.row(store(id))
+    ask.rows(NUMBERS).push(`${id} again`)
+    return Object.assign(number, { id })
+  })
+  const rounds = new Rounds(true)
+  expect(rounds.add(asAny(shortly), ['a'])).toBe(2)
+  const { telling, silent } = rounds.takeAhead()
+  expect([...silent]).toEqual([[NUMBERS, ['a again']]])
+  rounds.hear(telling, [{ rows: [{ seq: 7 }], changes: 1 }])
+  expect(rounds.values()).toEqual([{ id: 'a', seq: 7 }])
+
+  const hasty = foreseen(stored, (ask, id) => {
+    const number = ask.row(changed(seqRow, { ...NUMBERED, likely: false }, [id]))
+    return Object.assign(number, { id })
+  })
+  expect(() => new Rounds(true).add(asAny(hasty), ['a'])).toThrow('nobody waits')
 })

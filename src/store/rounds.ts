@@ -47,15 +47,13 @@ interface Ahead {
   readonly silent: Gathered
 }
 
-/** Which likely statements are taken to have been answered, and asked with whatever comes next; `silent`: those that return nothing. */
-type Hope = 'none' | 'silent' | 'all'
-
 /**
  * Transitions of one commit, side by side: in each round the next statement of every one of them is asked. Safety rests on the
  * guards in the statements, not on who comes first, so they may interleave; if any fails, none of them happened.
  */
 export class Rounds {
-  readonly #hope: Hope
+  /** Likely statements are taken to have been answered, and asked with whatever comes next. */
+  readonly #isHopeful: boolean
   /** Not asked yet; nobody waits for the answer. */
   #telling: Query<unknown>[] = []
   #silent = new Map<Joint, Values>()
@@ -72,22 +70,21 @@ export class Rounds {
   /** What stands for a row that comes with the commit: it becomes that row. */
   readonly #late = new Map<Query<unknown>, object>()
 
-  constructor(hope: Hope) {
-    this.#hope = hope
+  constructor(isHopeful: boolean) {
+    this.#isHopeful = isHopeful
   }
 
   /** Whether nobody waits for its answer. */
   mayGoOn({ deferred, given, parts }: Query<unknown>): boolean {
     if (deferred) return true
     if (parts !== undefined) return parts.every((part) => this.mayGoOn(part))
-    if (this.#hope === 'none' || given?.joint.likely !== true) return false
-    return this.#hope === 'all' || given.joint.returns === undefined
+    return this.#isHopeful && given?.joint.likely === true
   }
 
   /** One more, before the first round; returns how many statements it begins with. */
   add(change: AnyChange, args: readonly unknown[]): number {
     const before = this.#asked
-    const value = this.#hope === 'none' || isSingle(change) ? undefined : change.foresee?.(this.#ask, ...args)
+    const value = this.#isHopeful && !isSingle(change) ? change.foresee?.(this.#ask, ...args) : undefined
     const asked = value === undefined ? this.#drive(change, args) : 0
     if (value !== undefined) this.#members.push(value)
     return this.#asked - before + asked
@@ -110,6 +107,10 @@ export class Rounds {
       this.#rows(joint).push(...values)
       return query.read(AS_LIKELY)
     }
+    return this.#standIn(query)
+  }
+
+  #standIn(query: Query<unknown>): object {
     this.#asked += 1
     this.#telling.push(query)
     const row = {}
@@ -130,6 +131,10 @@ export class Rounds {
       const isSilent = joint.likely === true && joint.returns === undefined
       invariant(joint.atCommit === true || isSilent, 'nobody waits for what is foreseen')
       return this.#rows(joint)
+    },
+    row: <T extends object>(query: Query<T | undefined>) => {
+      invariant(query.given?.joint.likely === true, 'nobody waits for what is foreseen')
+      return this.#standIn(query) as T
     },
     tell: (topic) => void this.topics.add(topic),
   }

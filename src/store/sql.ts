@@ -42,6 +42,9 @@ export const held: Sql = raw('/* held */')
 /** Nobody changes the row before the commit; others may rely on it at the same time. In SQLite nobody else writes meanwhile. */
 export const unchanged: Sql = raw('/* unchanged */')
 
+/** The row is there until the commit, whatever becomes of it otherwise. In SQLite nobody else writes meanwhile. */
+export const kept: Sql = raw('/* kept */')
+
 /** The rows of a table as others of the same commit have left it, for a likely statement about what such a one stores. */
 export const storedIn = (table: string): Sql => raw(`${table} /* stored */`)
 

@@ -70,6 +70,8 @@ export interface Giving<From extends readonly unknown[]> {
 export interface Ask {
   /** To put one more row to: of what is likely, and returns nothing, or is for the moment of the commit. */
   readonly rows: (joint: Joint) => Values
+  /** For what is likely and returns its row: an object that becomes that row. */
+  readonly row: <T extends object>(query: Query<T | undefined>) => T
   /** This process's listeners are told of it. */
   readonly tell: (topic: string) => void
 }

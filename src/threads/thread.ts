@@ -3,7 +3,7 @@ import type { ThreadId } from '../base/ids.ts'
 import { record } from '../events/event.ts'
 import { integer, nullable, oneOf, row, text } from '../store/row.ts'
 import type { Decoded } from '../store/row.ts'
-import { now, sql } from '../store/sql.ts'
+import { kept, now, sql } from '../store/sql.ts'
 import { all, first, holding, single } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 
@@ -43,8 +43,9 @@ interface Opened {
 }
 
 export function* findOrOpen(id: ThreadId, agent: string, parentId: ThreadId | null): Transition<Opened> {
-  // Looked up first: an insert that meets its key locks that row until the commit, also when it then changes nothing.
-  const known = yield* findThread.single(id)
+  // Looked up first: an insert that meets its key locks that row until the commit, also when it then changes nothing. And kept: what
+  // comes with it, as a run, names it.
+  const known = yield* first(threadRow, sql`select * from threads where id = ${id} ${kept}`)
   if (known !== undefined && known.state !== 'removed') return { thread: known, anew: false }
   const created = yield* first(
     threadRow,

@@ -226,6 +226,18 @@ test('what a call and its steps write is compared, and looked up in no list', ()
   })
 })
 
+test('a lease is renewed in its row alone; an attempt that ends leaves what is under way, and moves in no other index', () => {
+  const path = aPath()
+  upTo(path, MIGRATIONS)
+  opened(path, (connection) => {
+    const touched = (change: string) =>
+      rowsOf(connection, `explain ${change}`).filter(({ opcode }) => /^Idx(Insert|Delete)$/.test(String(opcode))).length
+    expect(touched(`update attempts set lease_until = 1 where worker_id = 'w' and ended_at is null`)).toBe(0)
+    // Two of them, each with what would put it back.
+    expect(touched(`update attempts set ended_at = 1, outcome = 'succeeded' where id = 'a'`)).toBe(4)
+  })
+})
+
 test.each(STATES)('$table, column $column: the database accepts exactly the words that the program knows', (each) => {
   const path = aPath()
   upTo(path, MIGRATIONS)

@@ -26,8 +26,9 @@ const VIOLATIONS: Record<string, Sql> = {
   'no attempt outlives its run': sql`
     select a.id as id, r.state as detail from attempts a join runs r on r.id = a.run_id
     where a.ended_at is null and r.state != 'running'`,
-  'no attempt and no step is without its run': sql`
+  'no attempt and no step is without its run, and no run without its thread': sql`
     select a.id as id, 'attempt' as detail from attempts a where not exists (select 1 from runs r where r.id = a.run_id)
+    union all select r.id as id, 'run' as detail from runs r where not exists (select 1 from threads t where t.id = r.thread_id)
     union all select cast(s.run_seq as text) as id, s.name as detail from steps s
     where not exists (select 1 from runs r where r.seq = s.run_seq)`,
   'a terminal run has exactly one run.finished event, with its state; any other has none': sql`

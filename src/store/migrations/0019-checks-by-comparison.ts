@@ -16,7 +16,7 @@ const LISTS: Readonly<Record<string, readonly (readonly [column: string, words: 
 const asList = (column: string, words: readonly string[]) =>
   `${column} in (${words.map((word) => `'${word}'`).join(', ')})`
 
-const asComparisons = (column: string, words: readonly string[]) =>
+export const asComparisons = (column: string, words: readonly string[]) =>
   words.map((word) => `${column} = '${word}'`).join(' or ')
 
 const quoted = (text: string) => `'${text.replaceAll("'", "''")}'`

@@ -17,6 +17,7 @@ import { missedWakes } from './0016-missed-wakes.ts'
 import { oneCheckATable } from './0017-one-check-a-table.ts'
 import { eventsByNumber } from './0018-events-by-number.ts'
 import { checksByComparison } from './0019-checks-by-comparison.ts'
+import { leanCalls } from './0020-lean-calls.ts'
 import type { Migration } from './migration.ts'
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -39,4 +40,5 @@ export const MIGRATIONS: readonly Migration[] = [
   oneCheckATable,
   eventsByNumber,
   checksByComparison,
+  leanCalls,
 ]

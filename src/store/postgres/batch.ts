@@ -93,7 +93,7 @@ export async function performBatch(
   // What is known to be one statement can share a round trip with begin and commit.
   const areSingles = probe === undefined && members.every(({ change }) => isSingle(change))
   const isHopeful = manner === 'hopeful' && probe === undefined && !areSingles
-  const rounds = new Rounds(isHopeful ? 'all' : 'none')
+  const rounds = new Rounds(isHopeful)
   for (const { change, args } of members) rounds.add(change, args)
   if (areSingles) return performSingles(rounds, ports)
   let { opening } = ports

@@ -1,7 +1,7 @@
 import { opened, sealed } from '../codec.ts'
 import { invariant } from '../../base/errors.ts'
 import type { TextCodec } from '../codec.ts'
-import { held, now, skipLocked, storedIn, unchanged } from '../sql.ts'
+import { held, kept, now, skipLocked, storedIn, unchanged } from '../sql.ts'
 import type { Sql, SqlValue } from '../sql.ts'
 import { GIVEN } from '../transition.ts'
 import type { Answer, Joint, Values } from '../transition.ts'
@@ -146,8 +146,8 @@ export class Renderer {
   /** A request without its name where names cannot be kept; an empty one is made up. */
   own({ name, ...request }: Request): Request {
     if (!this.#named || name === undefined) return request
-    const kept = name === '' ? this.#name(request.text) : name
-    return kept === undefined ? request : { ...request, name: kept }
+    const known = name === '' ? this.#name(request.text) : name
+    return known === undefined ? request : { ...request, name: known }
   }
 
   #text(statement: Sql): string {
@@ -297,5 +297,6 @@ function render({ strings, values }: Sql): string {
     .replace(skipLocked.strings[0]!, 'for update skip locked')
     .replace(held.strings[0]!, 'for no key update')
     .replace(unchanged.strings[0]!, 'for share')
+    .replace(kept.strings[0]!, 'for key share')
     .replace(' json_each(', ' json_array_elements_text(')
 }

@@ -127,6 +127,13 @@ export class Connection {
     )
   }
 
+  /** The same of what is likely to return a row, and has to. */
+  executeTelling(queries: readonly Query<unknown>[], at: Instant): readonly Answer[] {
+    const answers = this.executeTogether(queries, at)
+    if (answers.some(({ rows }) => rows.length === 0)) throw new Unlikely()
+    return answers
+  }
+
   /** The same where nobody waits for an answer; what is likely has to be so. */
   executeLikely(gathered: Gathered, at: Instant): void {
     for (const [joint, rows] of gathered) {

@@ -1,5 +1,5 @@
 import { sleep } from '../../base/clock.ts'
-import type { Clock } from '../../base/clock.ts'
+import type { Clock, Instant } from '../../base/clock.ts'
 import { HoldfastError } from '../../base/errors.ts'
 import type { Randomness } from '../../base/ids.ts'
 import { LIMITS } from '../../base/limits.ts'
@@ -287,21 +287,28 @@ function runMember(connection: Connection, member: Member): void {
 /** As many of them as begin with a number of statements: what a batch may take is looked at after each few. */
 function runSideBySide(connection: Connection, members: readonly Member[], from: number): number {
   const at = connection.instant()
-  const rounds = new Rounds('silent')
+  const rounds = new Rounds(true)
   let next = from
   for (let statements = 0; next < members.length && statements < LIMITS.sideBySide; next += 1) {
     const { change, args } = members[next]!
     statements += rounds.add(change, args)
   }
   for (let asked = rounds.next(); asked !== undefined; asked = rounds.next()) {
-    connection.executeLikely(rounds.takeAhead().silent, at)
+    executeAhead(connection, rounds, at)
     rounds.answer(connection.executeTogether(asked, at))
   }
-  connection.executeLikely(rounds.takeAhead().silent, at)
+  executeAhead(connection, rounds, at)
   connection.executeLikely(rounds.deferred, at)
   connection.tell(rounds.topics)
   rounds.values().forEach((value, place) => (members[from + place]!.value = value))
   return next
+}
+
+/** First what returns something, which the others look at. */
+function executeAhead(connection: Connection, rounds: Rounds, at: Instant): void {
+  const { telling, silent } = rounds.takeAhead()
+  if (telling.length > 0) rounds.hear(telling, connection.executeTelling(telling, at))
+  connection.executeLikely(silent, at)
 }
 
 function rejectAll(members: readonly Member[], error: unknown): void {

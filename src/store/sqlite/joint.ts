@@ -14,7 +14,7 @@ export function renderJoint(joint: Joint, rows: number, isReturning: boolean): s
   const instant = `?${columns.length * rows + 1}`
   const text = many.strings
     .reduce((before, after, index) => `${before}${many.values[index - 1] === now ? instant : '?'}${after}`)
-    .replace('order by place', 'where true')
+    .replace(/( where [^]*)?order by place/, (_, condition = 'where true') => condition)
   const returning = [...key, ...returns].map((column) => `${table}.${column}`).join(', ')
   return `${rows === 1 ? ofOne(joint, text) : ofMany(joint, text, rows)}${isReturning ? ` returning ${returning}` : ''}`
 }
