@@ -52,6 +52,45 @@ export interface Peers {
     >
   >
   readonly median: Readonly<Record<string, Readonly<Record<string, Result>>>>
+  /** What every run came to, in their order: of the figures that there are targets for. */
+  readonly each?: Readonly<Record<string, Readonly<Record<string, readonly Result[]>>>>
+}
+
+export interface Measured extends Result {
+  readonly peer: string
+  readonly workload: string
+}
+
+/** Of all that was measured, what the page says of single runs. */
+export function eachOf(raw: readonly Measured[], names: readonly string[]): NonNullable<Peers['each']> {
+  const ofRuns = (measured: readonly Measured[]) =>
+    measured.map((run) => Object.fromEntries(names.flatMap((name) => (name in run ? [[name, run[name]]] : []))))
+  const by = (measured: readonly Measured[], what: 'peer' | 'workload') =>
+    Object.entries(Object.groupBy(measured, (run) => run[what])) as [string, Measured[]][]
+  return Object.fromEntries(
+    by(raw, 'peer').map(([peer, runs]) => [
+      peer,
+      Object.fromEntries(by(runs, 'workload').map(([workload, its]) => [workload, ofRuns(its)])),
+    ]),
+  )
+}
+
+/** The runs one by one, each as if it were all that there is. */
+export function runsOf(peers: Peers): readonly Peers[] {
+  const each = Object.entries(peers.each ?? {})
+  const count = Math.max(0, ...each.flatMap(([, workloads]) => Object.values(workloads).map((runs) => runs.length)))
+  const at = (place: number): Peers['median'] =>
+    Object.fromEntries(
+      each.map(([peer, workloads]) => [
+        peer,
+        Object.fromEntries(
+          Object.entries(workloads).flatMap(([workload, runs]) =>
+            runs[place] === undefined ? [] : [[workload, runs[place]]],
+          ),
+        ),
+      ]),
+    )
+  return Array.from({ length: count }, (_, place) => ({ ...peers, median: at(place) }))
 }
 
 export const kindOf = (peers: Peers, id: string): Kind =>

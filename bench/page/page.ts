@@ -21,8 +21,8 @@ const verdict = (met: boolean | undefined) => (met === undefined ? 'not measured
 
 const targetTable = (checked: readonly Checked[]) =>
   table(
-    ['', 'store', 'what', 'measured', 'beside', 'ratio', 'target', ''],
-    checked.map(({ workload, engine, what, measured, unit, beside, ratio, target, met }) => [
+    ['', 'store', 'what', 'measured', 'beside', 'ratio', 'target', '', 'in runs'],
+    checked.map(({ workload, engine, what, measured, unit, beside, ratio, target, met, runs }) => [
       workload,
       engine,
       what,
@@ -31,6 +31,7 @@ const targetTable = (checked: readonly Checked[]) =>
       optional(ratio),
       target,
       verdict(met),
+      runs.of === 0 ? '' : `${runs.met} of ${runs.of}`,
     ]),
   )
 
@@ -58,9 +59,9 @@ function remarkOn(name: string, known: readonly Checked[], limits: readonly Limi
   return [work, measured, beside, same, note].filter((part) => part !== '').join(' ')
 }
 
-/** By trial, as the date says: of lines near their targets one campaign is not enough to go by. */
-const NEAR = `Three lines lie so near their targets that a campaign says now the one and now the other, for the same code on the same machine on the same day. On 2026-11-19 one of nine runs half an hour before the one of the table, with the same code, had W1 on SQLite at
-3.72 times BullMQ, W2 on PostgreSQL at 1.13 times graphile-worker and one caller on PostgreSQL at 2.0 times raw; one of two runs after it 3.93 and 1.26. None of the three is more than level with its target.`
+/** What a median is worth is seen from the runs behind it. */
+const SINGLY =
+  'The verdict is that of the medians. In the last column is in how many of the runs, taken one by one, the same was so: where it is neither none nor all of them, we are level with the target, and another day may say otherwise.'
 
 /** One paragraph for each figure that misses a target, however many it misses. */
 function missed(checked: readonly Checked[], limits: readonly Limit[], peers: Peers | undefined): string {
@@ -73,7 +74,7 @@ function missed(checked: readonly Checked[], limits: readonly Limit[], peers: Pe
     const targets = known.map((row) => `${found(row)} (target: ${row.target})`).join('; ')
     return `- **${name}**: ${targets}. ${remarkOn(name, known, limits, peers)}`.trimEnd()
   })
-  return `${NEAR}\n\nThese are missed, or have no figure:\n\n${lines.join('\n')}`
+  return `${SINGLY}\n\nThese are missed, or have no figure:\n\n${lines.join('\n')}`
 }
 
 const plots = (all: readonly Plot[]) =>

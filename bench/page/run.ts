@@ -13,14 +13,15 @@ import { parseArgs } from 'node:util'
 
 import { drawBars } from '../../scripts/docs/svg.ts'
 import { ownPlots, peerPlots } from './charts.ts'
-import type { Own, Peers } from './figures.ts'
+import { eachOf } from './figures.ts'
+import type { Measured, Own, Peers } from './figures.ts'
 import { newestLimits } from './limits.ts'
 import { writePage } from './page.ts'
 import { keptOf } from './slower.ts'
 import type { Slower } from './slower.ts'
 import { withTables } from './scale.ts'
 import type { Scale } from './scale.ts'
-import { checkTargets } from './targets.ts'
+import { NAMES, checkTargets } from './targets.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const results = join(ROOT, 'bench', 'results')
@@ -46,13 +47,14 @@ function read<T>(given: string, kept: string): T | undefined {
 
 const own = read<Own>(values.own, 'own.json')
 const limits = newestLimits(own, read<Own>(values.limits, 'limits.json'))
-const whole = read<Peers & { raw?: unknown }>(values.peers, 'peers.json')
+const whole = read<Peers & { raw?: readonly Measured[] }>(values.peers, 'peers.json')
 if (own === undefined && whole === undefined) {
   console.error(`there are no results: run npm run bench, and node bench/peers/run.ts CHECKOUT --out ${values.peers}`)
   process.exit(1)
 }
-const { raw: _, ...medians } = whole ?? ({} as Peers & { raw?: unknown })
-const peers = whole === undefined ? undefined : (medians as Peers)
+const { raw, ...medians } = whole ?? ({} as Peers & { raw?: readonly Measured[] })
+const singly = raw === undefined ? {} : { each: eachOf(raw, NAMES) }
+const peers = whole === undefined ? undefined : { ...(medians as Peers), ...singly }
 
 const given = values.slower.flatMap((path) => JSON.parse(readFileSync(path, 'utf8')) as Slower | Slower[])
 const slower = given.length > 0 ? given.map(keptOf) : (read<Slower[]>('', 'slower.json') ?? [])

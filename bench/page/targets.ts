@@ -1,5 +1,5 @@
 /** The targets as data: what is measured, beside what, and what the ratio must be. */
-import { bestPeer, figure } from './figures.ts'
+import { bestPeer, figure, runsOf } from './figures.ts'
 import type { Best, CHOICES, Peers } from './figures.ts'
 
 export interface Checked {
@@ -13,9 +13,28 @@ export interface Checked {
   readonly target: string
   /** What would have to be measured to meet it. */
   readonly needs: number | undefined
-  /** Undefined: it cannot be said from these figures. */
+  /** By the medians; undefined: it cannot be said from these figures. */
   readonly met: boolean | undefined
+  /** In how many of the runs, taken one by one, beside the same peer. */
+  readonly runs: { readonly met: number; readonly of: number }
 }
+
+/** What a run has that its targets are about. */
+export const NAMES = [
+  'stepsPerSec',
+  'stepP50Ms',
+  'p50Ms',
+  'enqueueSinglePerSec',
+  'enqueueBulkPerSec',
+  'drainPerSec',
+  'lateP99Ms',
+  'workerCpuSec',
+  'serviceCpuSec',
+  'recoverMs',
+  'stepsRunMoreThanOnce',
+  'coldP50Ms',
+  'nodeP50Ms',
+]
 
 type Engine = Checked['engine']
 const OURS = { SQLite: 'holdfast', PostgreSQL: 'holdfast-pg' } as const
@@ -188,7 +207,7 @@ function rawOf(peers: Peers, { engine, what, measure }: Target): Best | undefine
   return undefined
 }
 
-function check(peers: Peers, target: Target): Checked {
+function check(peers: Peers, runs: readonly Peers[], target: Target): Checked {
   const { workload, engine, what, unit, beside, better, least, most, measure } = target
   const measured = measure(peers, OURS[engine])
   const against =
@@ -198,11 +217,32 @@ function check(peers: Peers, target: Target): Checked {
         ? rawOf(peers, target)
         : bestPeer(peers, beside, better, (id) => measure(peers, id))
   const ratio = measured === undefined || against === undefined ? undefined : measured / against.value
+  const meets = (value: number) => value >= (least ?? -Infinity) && value <= (most ?? Infinity)
   const judged = beside === undefined ? measured : ratio
-  const met = judged === undefined ? undefined : judged >= (least ?? -Infinity) && judged <= (most ?? Infinity)
+  const met = judged === undefined ? undefined : meets(judged)
   const bound = least ?? most ?? Number.NaN
   const needs = beside === undefined ? bound : against && bound * against.value
-  return { workload, engine, what, measured, unit, beside: against, ratio, target: target.target, needs, met }
+  const singly = runs.flatMap((run) => {
+    const [value, other] = [measure(run, OURS[engine]), against === undefined ? 1 : measure(run, against.id)]
+    return value === undefined || other === undefined ? [] : [meets(value / other)]
+  })
+  const inRuns = { met: singly.filter(Boolean).length, of: singly.length }
+  return {
+    workload,
+    engine,
+    what,
+    measured,
+    unit,
+    beside: against,
+    ratio,
+    target: target.target,
+    needs,
+    met,
+    runs: inRuns,
+  }
 }
 
-export const checkTargets = (peers: Peers): Checked[] => TARGETS.map((target) => check(peers, target))
+export function checkTargets(peers: Peers): Checked[] {
+  const runs = runsOf(peers)
+  return TARGETS.map((target) => check(peers, runs, target))
+}

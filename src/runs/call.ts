@@ -1,5 +1,5 @@
 import { digestOf } from '../base/canonical-json.ts'
-import { invariant } from '../base/errors.ts'
+import { HoldfastError, invariant } from '../base/errors.ts'
 import type { AttemptId, RunId, ThreadId, WorkerId } from '../base/ids.ts'
 import { foreseeEvent, recording } from '../events/event.ts'
 import type { NewEvent } from '../events/event.ts'
@@ -214,11 +214,15 @@ export function* giveBackCall(ref: AttemptRef, steps: readonly string[]): Transi
 }
 
 function* knownCall(call: NewCall): Transition<Exclude<Called, { kind: 'called' }>> {
-  const { id, key = '' } = call
-  const known = yield* one(
+  const { id, key = '', agent } = call
+  const known = yield* first(
     calledRow,
     sql`select id, request_digest from runs where id = ${id} or submit_key = ${key} limit 1`,
   )
+  if (known === undefined)
+    throw new HoldfastError('usage/thread-gone', `thread "${threadOf(call)}" was forgotten while ${agent} was called`, {
+      remedy: 'call again: that opens it anew',
+    })
   return { kind: known.requestDigest === digestOfCall(call) ? 'existing' : 'conflict', runId: known.id }
 }
 

@@ -24,14 +24,14 @@ export function* beginObserved({ threadId, agent, parentThreadId, request }: Obs
   const begun = yield* first(
     runRow,
     sql`insert into runs (id, thread_id, agent, state, request, request_digest, parent_thread_id, kind, created_at, started_at)
-      select ${id}, ${threadId}, ${agent}, 'running', ${canonicalJson(request)}, ${digestOf(request)}, ${parentThreadId},
-        'observed', ${now}, ${now} where exists (select 1 from threads where id = ${threadId} ${kept})
+      values (${id}, (select id from threads where id = ${threadId} ${kept}), ${agent}, 'running', ${canonicalJson(request)},
+        ${digestOf(request)}, ${parentThreadId}, 'observed', ${now}, ${now})
       on conflict do nothing returning *`,
   )
   if (begun === undefined) {
     const known = yield* findRun.single(id)
     if (known === undefined)
-      throw new Error(`the turn ${id} could not be recorded: its thread is gone, or has another one under way`)
+      throw new Error(`the turn ${id} could not be recorded: its thread has another one under way`)
     return known
   }
   yield* record({ type: 'run.started', threadId, runId: id, data: { observed: request.client } })

@@ -4,7 +4,7 @@ import type { RunId, ThreadId, WorkerId } from '../base/ids.ts'
 import { LIMITS } from '../base/limits.ts'
 import { record } from '../events/event.ts'
 import { integer, row } from '../store/row.ts'
-import { now, sql } from '../store/sql.ts'
+import { kept, now, sql } from '../store/sql.ts'
 import { first, holding, one } from '../store/transition.ts'
 import type { Transition } from '../store/transition.ts'
 import { openThread } from '../threads/thread.ts'
@@ -71,13 +71,14 @@ export function* submitRun(submission: Submission): Transition<Submitted> {
   return { kind: 'submitted', run: stored }
 }
 
+/** Who shares its commit may forget the thread that was just looked up: no lock is between the two. Then nothing of it is stored. */
 function* insertRun(submission: Submission, digest: string): Transition<Run | undefined> {
   const { id, threadId, agent, key, parentThreadId, priority = 0, notify = true, expiresInMs } = submission
   return yield* first(
     runRow,
     sql`insert into runs (id, thread_id, agent, state, priority, request, request_digest, submit_key,
         parent_thread_id, parent_run_id, parent_mode, notify, for_worker, kind, created_at, expires_at, workspace, host)
-      values (${id}, ${threadId}, ${agent}, 'queued', ${priority}, ${requestText(submission.request)}, ${digest},
+      values (${id}, (select id from threads where id = ${threadId} ${kept}), ${agent}, 'queued', ${priority}, ${requestText(submission.request)}, ${digest},
         ${key ?? null}, ${parentThreadId ?? null}, ${submission.parentRunId ?? null}, ${submission.parentMode ?? null},
         ${notify ? 1 : 0},
         ${submission.forWorker ?? null}, ${submission.request.kind}, ${now},

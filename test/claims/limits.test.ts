@@ -168,6 +168,7 @@ const missedBy = (measured: number, needs: number, target: string): Checked => (
   target,
   needs,
   met: false,
+  runs: { met: 0, of: 0 },
 })
 const limit = { name: '', unit: '/s', value: 100, statements: 150, raw: 400, better: 'high' as const }
 

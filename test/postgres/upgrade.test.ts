@@ -6,6 +6,7 @@ import { migratePostgres } from '../../src/store/postgres/migrate.ts'
 import { parsePostgresUrl } from '../../src/store/postgres/settings.ts'
 import { ROWS, fillingRow } from '../migration/filled.ts'
 import { engines } from '../support/engines.ts'
+import { until } from '../support/holdfast.ts'
 
 const postgres = engines.find(({ name }) => name === 'postgres')!
 
@@ -119,3 +120,37 @@ test('what cannot be is refused by the database itself, though it reads one chec
   ]
   for (const change of canBe) await place.ask(`update ${change}`)
 })
+
+/** What a worker that is up may do next, after it has changed a run. */
+const GOING_ON: Readonly<Record<string, string>> = {
+  'its attempt': `insert into attempts (id, run_id, number, fence, worker_id, mark, slots, claimed_at, lease_until)
+    values ('y', 'r', 2, 2, 'w', 'm', '[]', 1, 2)`,
+  'its thread': `update threads set agent = agent where id = 't'`,
+}
+
+test.each(Object.entries(GOING_ON))(
+  'a worker that goes on with %s does not keep a database from its upgrade',
+  async (_, next) => {
+    const place = await aSchema()
+    await migratePostgres(place.pool, place.schema, MIGRATIONS.slice(0, 19))
+    await place.ask(ROWS)
+    await place.ask(`update attempts set ended_at = 1, outcome = 'parked'`)
+    const { pool: settings } = parsePostgresUrl((await postgres.database()).url)
+    const worker = new pg.Client({ ...settings, options: `-c search_path=${place.schema}` })
+    await worker.connect()
+    onTestFinished(() => worker.end())
+    await worker.query('begin')
+    await worker.query(`update runs set fence = 2 where id = 'r'`)
+    const upgraded = migratePostgres(place.pool, place.schema)
+    await until('the upgrade waits', async () => {
+      const { rows } = await worker.query(
+        `select 1 from pg_locks where not granted and relation = '${place.schema}.runs'::regclass`,
+      )
+      return rows.length === 1 || undefined
+    })
+    await worker.query(next)
+    await worker.query('commit')
+    await upgraded
+    expect((await place.ask(`select number from schema_migrations`)).length).toBe(MIGRATIONS.length)
+  },
+)

@@ -82,3 +82,24 @@ test.each(Object.entries(PUTTING))(
     expect((await ours.read(findThread, threadId)) !== undefined).toBe(isStored)
   },
 )
+
+const ORDERS: Record<string, (put: () => Promise<unknown>, forget: () => Promise<unknown>) => Promise<unknown>[]> = {
+  first: (put, forget) => [put(), forget()],
+  last: (put, forget) => [forget(), put()],
+}
+const TOGETHER = engines.flatMap((engine) =>
+  Object.keys(PUTTING).flatMap((what) => Object.keys(ORDERS).map((order) => ({ engine, what, order }))),
+)
+
+test.each(TOGETHER)(
+  '$what is on a thread, or not stored, where one commit forgets that too; $order, on $engine.name',
+  async ({ engine, what, order }) => {
+    const store = await (await engine.database()).open()
+    const [threadId, runId] = [newThreadId(random), newRunId(random)]
+    await store.apply(openThread, threadId, 'adder', null)
+    const put = () => store.apply(() => PUTTING[what]!(runId, threadId))
+    await Promise.allSettled(ORDERS[order]!(put, () => store.apply(forgetThreads, [threadId], 0)))
+    const [stored, thread] = [await store.read(findRun, runId), await store.read(findThread, threadId)]
+    expect(stored === undefined || thread !== undefined).toBe(true)
+  },
+)

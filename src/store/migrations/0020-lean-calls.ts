@@ -15,6 +15,8 @@ export const leanCalls: Migration = {
   number: 20,
   name: 'lean-calls',
   statements: (d: Dialect) => [
+    // All that it needs at once: one after the other, it would wait for who has the next and waits for these.
+    ...(d === POSTGRES ? [`lock table threads, runs, attempts in access exclusive mode`] : []),
     `drop index attempts_by_lease`,
     `drop index attempts_by_worker`,
     ...(d === SQLITE ? ANEW : []),

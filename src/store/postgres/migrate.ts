@@ -24,12 +24,25 @@ const CLOCK = `create function now_ms() returns bigint language sql volatile par
 /** Our column, table or function is not what is there under its name. */
 const FOREIGN = new Set(['42703', '42P07', '42723'])
 
+/** Daemons that are up lock the tables in another order; who of them meets the migration there may be the one that goes on. */
+const MOST_TRIES = 5
+
 /** Brings the schema up to date: one transaction, under a lock, so that of many machines that start together one does it. */
 export async function migratePostgres(
   pool: Pool,
   schema: string,
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<void> {
+  for (let tried = 1; ; tried += 1) {
+    try {
+      return await migrateOnce(pool, schema, migrations)
+    } catch (error) {
+      if (sqlState(error) !== '40P01' || tried === MOST_TRIES) throw error
+    }
+  }
+}
+
+async function migrateOnce(pool: Pool, schema: string, migrations: readonly Migration[]): Promise<void> {
   const client = await pool.connect()
   try {
     await refuseUnfit(client)

@@ -31,6 +31,8 @@ export function parsePostgresUrl(url: string): PostgresSettings {
   if (!Number.isSafeInteger(max) || max < 2) throw wrong('?pool wants a whole number of 2 or more', 'as in ?pool=10')
   const session = {
     search_path: schema,
+    // Who waited for a row sees it as it is then, whatever the server's default is: guards and locks rely on that.
+    default_transaction_isolation: 'read\\ committed',
     // Acknowledged means on disk, whatever the server's default is.
     synchronous_commit: 'on',
     lock_timeout: LIMITS.rowLockMs,

@@ -66,7 +66,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     clock,
     random,
     renderer,
-    opening: openingOf(settings, 'begin'),
+    // Behind a pooler the session's own settings are not ours.
+    opening: openingOf(settings, settings.pooled ? 'begin isolation level read committed' : 'begin'),
     onCommit: (topics) => wake.announce(topics),
     ...(probe === undefined ? {} : { probe }),
   })
