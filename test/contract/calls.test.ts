@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import { systemClock } from '../../src/base/clock.ts'
 import { newAttemptId, newRunId, systemRandomness as random } from '../../src/base/ids.ts'
-import type { RunId } from '../../src/base/ids.ts'
+import type { RunId, ThreadId } from '../../src/base/ids.ts'
 import { callAll, callHere, callOne, claimCalls, giveBackCall, openCalls, refOfCall } from '../../src/runs/call.ts'
 import type { ClaimedCall, NewCall } from '../../src/runs/call.ts'
 import { cancelRun } from '../../src/runs/cancel.ts'
@@ -154,6 +154,30 @@ describe.each(engines)('calls of functions on $name', (engine) => {
     expect(answers.map(({ kind }) => kind).toSorted()).toEqual([...many(5, () => 'claimed'), 'existing'])
     expect(await store.read(heldAttempts)).toHaveLength(5)
     expect((await reread(store, calls[0]!.id)).state).toBe('running')
+    await assertInvariants(store)
+  })
+
+  test('one whose own thread was forgotten meanwhile is not stored, and says so; those that share its commit are', async () => {
+    const store = await (await engine.database()).open()
+    await store.apply(openCalls, 'adder')
+    const workerId = await addWorker(store)
+    const place = () => ({ workerId, leaseMs: LEASE_MS, attemptId: newAttemptId(random) })
+    const gone = () => aCall({ threadId: 'nowhere' as ThreadId })
+    const asked = [
+      store.apply(callOne, gone()),
+      store.apply(callAll, [aCall(), gone()]),
+      store.apply(callHere, gone(), place(), ['first']),
+      store.apply(callHere, { ...gone(), key: 'order-7' }, place()),
+    ]
+    const others = [
+      store.apply(callOne, aCall()),
+      store.apply(callHere, aCall(), place(), ['first']),
+      store.apply(callHere, aCall({ key: 'order-8' }), place()),
+    ]
+    for (const answer of await Promise.allSettled(asked))
+      expect(answer).toMatchObject({ status: 'rejected', reason: { code: 'usage/thread-gone' } })
+    expect((await Promise.all(others)).map(({ kind }) => kind)).toEqual(['called', 'claimed', 'claimed'])
+    expect(await claimed(store, 9)).toHaveLength(1)
     await assertInvariants(store)
   })
 
