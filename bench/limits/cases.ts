@@ -98,6 +98,16 @@ function onPostgres({ rounds, calls, jobs }: Sizes): Case[] {
       ...shared,
       unit: 'ms',
       better: 'low',
+      // With its share of the call and the end.
+      figure: (laps) => median(laps.map(({ ms }) => ms)) / STEPS,
+      name: 'W1, PostgreSQL, a step, 1 caller',
+      product: (home, watch) => workloads.alone(home, calls, STEPS, watch),
+      raw: ({ store }, watch) => rawPostgres.rawAlone(store!, calls, STEPS, watch),
+    },
+    {
+      ...shared,
+      unit: 'ms',
+      better: 'low',
       figure: (laps) => median(laps.map(({ ms }) => ms)),
       name: 'W2, PostgreSQL, submit to result, p50',
       product: (home, watch) => workloads.results(home, rests, watch),

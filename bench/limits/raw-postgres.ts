@@ -64,6 +64,19 @@ export const rawDrain = (url: string, count: number, watch: Watch) =>
     watch.end()
   })
 
+/** Workflows one after the other: the call, each of its steps, the end, each its own commit. */
+export const rawAlone = (url: string, flows: number, perFlow: number, watch: Watch) =>
+  withRaw(url, async (write) => {
+    for (let flow = 0; flow < flows; flow += 1) {
+      watch.begin()
+      await write('wf', [`one-${flow}`], [perFlow])
+      for (let step = 0; step < perFlow; step += 1)
+        await write('step', [`one-${flow}`], [step], [JSON.stringify({ ok: step })])
+      await write('done', [`one-${flow}`])
+      watch.end()
+    }
+  })
+
 /** A workflow of one step: the call, the step, the end, each its own commit. */
 export const rawResults = (url: string, rests: readonly number[], watch: Watch) =>
   withRaw(url, async (write) => {

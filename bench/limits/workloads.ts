@@ -63,6 +63,18 @@ export const steps = (home: Home, flows: number, perFlow: number, watch: Watch) 
     watch.end()
   })
 
+/** One caller, one flow after the other. */
+export const alone = (home: Home, flows: number, perFlow: number, watch: Watch) =>
+  withProduct(home, async (runtime) => {
+    await runtime.start({ calls: 4 })
+    await inTurns(3, 1, () => carryOut(runtime, perFlow))
+    await inTurns(flows, 1, async () => {
+      watch.begin()
+      await carryOut(runtime, perFlow)
+      watch.end()
+    })
+  })
+
 /** One after the other, with a rest before each. */
 export const results = (home: Home, rests: readonly number[], watch: Watch) =>
   withProduct(home, async (runtime) => {

@@ -47,7 +47,8 @@ export const REMARKS: Readonly<Record<string, Remark>> = {
     work: 'As on SQLite: three rows and a check instead of one insert, and the lock under which events get their numbers in the order of the commits.',
   },
   'W1, PostgreSQL, a step, 1 caller': {
-    work: 'Nobody shares the commit of a single caller: one round trip, with the lock that orders the events and the number of the batch in the same transaction.',
+    work: 'Nobody shares the commit of a single caller: one round trip, with the lock that orders the events and the number of the batch in the same transaction. In a profile the processes of the server have 0.27 ms of processor time for each commit, a third of it the kernel’s; the rest is the setting up and ending of a plan of four changes, in which no place stands out (the most is 3 %, where the checks of the tables are read).',
+    between: 'the texts of the statement and its packet, its answer, and waking the function',
   },
   'W2, PostgreSQL, submit to result, p50': {
     work: 'Two commits, one after the other, each synced and each one round trip: the call with its claim and the intent of its step, and the outcome with the end.',
