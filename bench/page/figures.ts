@@ -76,7 +76,7 @@ export function eachOf(raw: readonly Measured[], names: readonly string[]): NonN
 }
 
 /** The runs one by one, each as if it were all that there is. */
-export function runsOf(peers: Peers): readonly Peers[] {
+export function singleRuns(peers: Peers): readonly Peers[] {
   const each = Object.entries(peers.each ?? {})
   const count = Math.max(0, ...each.flatMap(([, workloads]) => Object.values(workloads).map((runs) => runs.length)))
   const at = (place: number): Peers['median'] =>

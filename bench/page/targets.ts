@@ -1,5 +1,5 @@
 /** The targets as data: what is measured, beside what, and what the ratio must be. */
-import { bestPeer, figure, runsOf } from './figures.ts'
+import { bestPeer, figure, singleRuns } from './figures.ts'
 import type { Best, CHOICES, Peers } from './figures.ts'
 
 export interface Checked {
@@ -243,6 +243,6 @@ function check(peers: Peers, runs: readonly Peers[], target: Target): Checked {
 }
 
 export function checkTargets(peers: Peers): Checked[] {
-  const runs = runsOf(peers)
+  const runs = singleRuns(peers)
   return TARGETS.map((target) => check(peers, runs, target))
 }
